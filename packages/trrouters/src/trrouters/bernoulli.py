@@ -1,0 +1,48 @@
+"""Random routing at a given rate: the null hypothesis of every router, and a load generator."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from trrouters.base_router import BaseRouter, RouterContext
+from trrouters.draws import ROUTING_STREAM, uniform
+from trrouters.peer_req import PeerReq
+from trrouters.route_result import Destinations, RouteResult
+from trrouters.routed_request import RoutedRequest
+
+
+class Bernoulli(BaseRouter):
+    """Each token of the small model is replaced by the large model's with probability `p`.
+
+    R2R's flow with a coin for a router: the small model's token is dropped, the large model makes
+    `tokens_per_call` tokens and returns all of them.
+    """
+
+    def __init__(self, context: RouterContext, *, p: float = 0.1, tokens_per_call: int = 1) -> None:
+        super().__init__(context)
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(f"p must be a probability, not {p}")
+        if tokens_per_call < 1:
+            raise ValueError(f"tokens_per_call must be at least 1, not {tokens_per_call}")
+        self.p = p
+        self.tokens_per_call = tokens_per_call
+
+    needs: ClassVar = frozenset()
+
+    def route(self, result: RouteResult) -> Destinations:
+        """Draw for each request at the position of the token just made."""
+        return np.fromiter(
+            (self._leaves(req) for req in result.requests), dtype=np.int64, count=len(result.requests)
+        )
+
+    def send(self, req: RoutedRequest) -> PeerReq:
+        """The small model's token is dropped, the large model's kept."""
+        return self.hand_off(req, keep_token=self.index == 1)
+
+    def _leaves(self, req: RoutedRequest) -> bool:
+        loc = len(req.origin_input_ids) + len(req.output_ids)
+        if self.index == 1:
+            return loc - req.arrived_loc >= self.tokens_per_call
+        return uniform(req.seed, loc - 1, ROUTING_STREAM) < self.p

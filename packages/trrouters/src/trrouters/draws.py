@@ -1,0 +1,21 @@
+"""Random numbers as a function of (request seed, position, stream), never of a generator's history.
+
+Sampling, Bernoulli routing and the ensemble's draws thus depend on no batch, schedule or hand-off,
+and a plain sequential program can replay them. Counter-based: Philox4x64 (Salmon et al., SC'11).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+ROUTING_STREAM = 1 << 32
+"""Streams below this belong to the models' token sampling (stream = model index)."""
+
+_TO_UNIT = 1.0 / (1 << 53)
+_MASK = (1 << 64) - 1
+
+
+def uniform(seed: int, position: int, stream: int) -> float:
+    """A float64 in [0, 1): the draw of `stream` at token `position` of the request with `seed`."""
+    raw = np.random.Philox(key=seed & _MASK, counter=(position, stream, 0, 0)).random_raw()
+    return (int(raw) >> 11) * _TO_UNIT

@@ -1,0 +1,17 @@
+"""Errors of routers and their registry."""
+
+
+class RouterError(Exception):
+    """Base of this package's errors."""
+
+
+class UnknownRouterError(RouterError):
+    """No installed package registers a router of that name."""
+
+
+class RouterConfigError(RouterError):
+    """A router refuses its settings; the message names the setting."""
+
+
+class RouterOutputError(RouterError):
+    """A router returned destinations or a message that make no sense."""

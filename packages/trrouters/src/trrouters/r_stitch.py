@@ -1,0 +1,56 @@
+"""R-Stitch: uncertain tokens go to the large model, certain ones come back (arXiv 2507.17307)."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from trrouters.base_router import BaseRouter, Need, RouterContext
+from trrouters.peer_req import PeerReq
+from trrouters.route_result import Destinations, RouteResult, Tensor
+from trrouters.routed_request import RoutedRequest
+
+
+def normalized_entropy(logits: Tensor) -> Tensor:
+    """Entropy of the softmax of `logits` [batch, vocab] over its maximum, log vocab: [batch], 0 to 1."""
+    import torch
+
+    probs = torch.softmax(logits, dim=-1)
+    return torch.special.entr(probs).sum(-1) / math.log(logits.shape[-1])
+
+
+class RStitch(BaseRouter):
+    """Model 0 hands over where its normalized entropy exceeds `tau`, model 1 back where it doesn't.
+
+    The small model's uncertain token is always dropped: the large one decodes that position again.
+    `keep_return_token` says whether the large model's certain token stands when it returns; when it
+    is dropped, the small model decodes that position, except for the first token of a visit, which
+    always stands: else two models that disagree on one position would hand it over for ever.
+
+    tau: 0.03 in the paper (Qwen-size pairs); above 1 means never hand over, below 0 always.
+    """
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"logits"})
+
+    def __init__(
+        self, context: RouterContext, *, tau: float = 0.03, keep_return_token: bool = True
+    ) -> None:
+        super().__init__(context)
+        if not math.isfinite(tau):
+            raise ValueError(f"tau must be a finite number, not {tau}")
+        self.tau = tau
+        self.keep_return_token = keep_return_token
+
+    def route(self, result: RouteResult) -> Destinations:
+        """Leave model 0 when uncertain, model 1 when certain."""
+        logits = result.logits_output.next_token_logits
+        assert logits is not None  # declared in `needs`
+        uncertain = normalized_entropy(logits) > self.tau
+        return (uncertain if self.index == 0 else ~uncertain).long()
+
+    def send(self, req: RoutedRequest) -> PeerReq:
+        """Drop the uncertain token; keep or drop the certain one."""
+        if self.index == 0:
+            return self.hand_off(req, keep_token=False)
+        visit = len(req.origin_input_ids) + len(req.output_ids) - req.arrived_loc
+        return self.hand_off(req, keep_token=self.keep_return_token or visit == 1)

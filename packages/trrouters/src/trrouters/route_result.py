@@ -1,0 +1,52 @@
+"""What a step of the engine shows to a router."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trrouters.routed_request import RoutedRequest
+
+if TYPE_CHECKING:
+    import torch
+
+    Tensor = torch.Tensor
+else:
+    Tensor = Any
+
+Destinations = Tensor | NDArray[np.integer[Any]]
+"""`LongTensor[batch]` or an integer numpy array of that shape: 0 = stay here, k = to peer k."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogitsOutput:
+    """Engine outputs, on the engine's device, valid until the engine's next step.
+
+    next_token_logits: `[batch, vocab]` float32, before temperature and filters; None unless the
+        router needs "logits".
+    hidden_states: `[batch, hidden]`, last layer after the final norm (what the LM head sees);
+        None unless the router needs "hidden_states".
+    token_embeddings: `[batch, hidden]`, input embedding of the sampled tokens; None unless the
+        router needs "token_embedding".
+    """
+
+    next_token_logits: Tensor | None = None
+    hidden_states: Tensor | None = None
+    token_embeddings: Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RouteResult:
+    """One finished step, row i of every tensor belonging to `requests[i]`.
+
+    next_token_ids: `[batch]` int64, the sampled tokens: a LongTensor on the engine's device, or a
+        numpy array on engines without tensors (`profile`).
+    """
+
+    requests: Sequence[RoutedRequest]
+    next_token_ids: Tensor | NDArray[np.int64]
+    logits_output: LogitsOutput

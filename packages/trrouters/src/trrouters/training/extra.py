@@ -1,0 +1,20 @@
+"""The error raised where a library of the ``training`` extra is missing."""
+
+from __future__ import annotations
+
+INSTALL_HINT = "pip install 'trrouters[training]'"
+
+
+class MissingExtraError(ImportError):
+    """A library needed to rebuild or to measure the demo pair is not installed.
+
+    Args:
+        library: the import name that failed, for example ``"torch"``.
+    """
+
+    def __init__(self, library: str) -> None:
+        super().__init__(
+            f"trrouters.training needs {library!r}, which is not installed: {INSTALL_HINT}",
+            name=library,
+        )
+        self.library = library

@@ -1,0 +1,127 @@
+"""Configuration of a group: plain data, checked without loading anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from trsched.errors import ConfigError
+
+_UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+
+
+def parse_bytes(text: str | int, field: str) -> int:
+    """Bytes from 1073741824, "1GiB", "512 MiB", "2GB". Raises ConfigError naming `field`."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(text))
+    if match is None or match[2].lower() not in _UNITS:
+        raise ConfigError(field, f"not a size: {text!r} (try 1GiB or 512MiB)")
+    return int(float(match[1]) * _UNITS[match[2].lower()])
+
+
+class LlamaCppModel(msgspec.Struct, frozen=True, tag_field="engine", tag="llamacpp", forbid_unknown_fields=True):
+    """A GGUF file on llama.cpp.
+
+    path: file, or `package://PACKAGE/FILE` for package data. quantize: requantise once to this type
+    (e.g. Q4_0), cached. threads: CPU threads of a step (0: all cores). gpu_layers: layers on the GPU.
+    threshold: B, requests that must wait before a batch starts. batch_tokens: most tokens a forward
+    takes (chunked prefill).
+    """
+
+    name: str
+    path: str
+    quantize: str | None = None
+    threads: int = 0
+    gpu_layers: int = 0
+    threshold: int = 1
+    batch_tokens: int = 512
+
+
+class ProfileModel(msgspec.Struct, frozen=True, tag_field="engine", tag="profile", forbid_unknown_fields=True):
+    """No weights: step times from a latency profile, tokens from a seeded process.
+
+    step_ms: latency of a decode step at batch sizes 1, 2, … (the last value holds beyond).
+    extend_token_ms: added for each further token a step ingests. eos_rate: probability that a token
+    is the end of the response. kv_bytes_per_token: for the memory budget.
+    """
+
+    name: str
+    step_ms: list[float]
+    extend_token_ms: float = 0.0
+    vocab_size: int = 257
+    eos_rate: float = 0.0
+    kv_bytes_per_token: int = 1024
+    threshold: int = 1
+
+
+ModelConfig = LlamaCppModel | ProfileModel
+
+
+class RouterConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A router by its registered name, with its settings."""
+
+    name: str
+    settings: dict[str, Any] = {}
+
+
+class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The models that cooperate, in order (index 0 is the entry), and what they share.
+
+    context: most tokens (prompt and output) of one request. kv_memory: bytes for the KV of all
+    models together, split so that all hold the same number of tokens. max_active: requests served at
+    once (default: as many as the KV holds at full context; more is allowed, pending KV is then
+    reclaimed under pressure). max_queue: requests that may wait for admission. overlap: let models
+    of one machine step at the same time (off: they take turns on all cores).
+    """
+
+    name: str
+    models: list[ModelConfig]
+    router: RouterConfig
+    context: int = 2048
+    kv_memory: str | int = "1GiB"
+    max_active: int | None = None
+    max_queue: int = 1024
+    overlap: bool = False
+    on_peer_death: Literal["degrade", "fail"] = "degrade"
+
+    @property
+    def kv_bytes(self) -> int:
+        """The KV budget in bytes."""
+        return parse_bytes(self.kv_memory, "kv_memory")
+
+
+def group_config(data: Mapping[str, Any]) -> GroupConfig:
+    """A checked GroupConfig from parsed YAML or JSON. Raises ConfigError naming the field."""
+    try:
+        config = msgspec.convert(data, GroupConfig)
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).partition(" - at `$")
+        field = path.rstrip("`").lstrip(".") or "configuration"
+        raise ConfigError(field, message) from error
+    _check(config)
+    return config
+
+
+def _check(config: GroupConfig) -> None:
+    if not config.models:
+        raise ConfigError("models", "at least one model is needed")
+    names = [model.name for model in config.models]
+    for i, model in enumerate(config.models):
+        if names.index(model.name) != i:
+            raise ConfigError(f"models[{i}].name", f"{model.name!r} is used twice")
+        if model.threshold < 1:
+            raise ConfigError(f"models[{i}].threshold", "must be at least 1")
+        if isinstance(model, ProfileModel) and (not model.step_ms or min(model.step_ms) <= 0):
+            raise ConfigError(f"models[{i}].step_ms", "must be one or more positive latencies")
+        if isinstance(model, LlamaCppModel) and (model.threads < 0 or model.batch_tokens < 1):
+            raise ConfigError(f"models[{i}]", "threads must be 0 or more, batch_tokens 1 or more")
+    for field, value, least in (
+        ("context", config.context, 8),
+        ("max_queue", config.max_queue, 0),
+        ("max_active", 1 if config.max_active is None else config.max_active, 1),
+        ("kv_memory", config.kv_bytes, 1),
+    ):
+        if value < least:
+            raise ConfigError(field, f"must be at least {least}, not {value}")

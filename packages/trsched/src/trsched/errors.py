@@ -1,0 +1,43 @@
+"""Typed errors of the scheduler; each says what is wrong and, for input, which field."""
+
+
+class TrschedError(Exception):
+    """Base of this package's errors."""
+
+
+class ConfigError(TrschedError):
+    """A configuration that cannot be served.
+
+    field: dotted path of the offending setting, e.g. `models[1].path`.
+    """
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+
+
+class EngineError(TrschedError):
+    """An engine cannot go on; its subserver dies with it."""
+
+
+class RequestError(TrschedError):
+    """A request that cannot be taken.
+
+    param: the request's field that is at fault, or None.
+    """
+
+    def __init__(self, message: str, *, param: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+
+
+class RequestTooLongError(RequestError):
+    """Prompt and output together do not fit into every model's context."""
+
+
+class QueueFullError(RequestError):
+    """As many requests wait for admission as the group may hold; try again later."""
+
+
+class GroupUnavailableError(RequestError):
+    """The group is draining or no model is left that could answer."""

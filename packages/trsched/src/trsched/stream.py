@@ -1,0 +1,45 @@
+"""The client's end of one request: committed tokens in order of position, then one final event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+
+from trsched.request import Event, FinalEvent, GenerateRequest, TokenEvent
+
+Deliver = Callable[[list[tuple["Stream", list[Event]]]], None]
+"""Takes what one turn of the client loop has for its streams; called on the client loop's thread."""
+
+
+class Stream:
+    """Created by `Group.submit`; iterate for events, unless the group was given its own `deliver`."""
+
+    def __init__(self, handle: int, request: GenerateRequest) -> None:
+        self.handle = handle
+        self.request = request
+        self._events: SimpleQueue[Event] = SimpleQueue()
+
+    def put(self, events: list[Event]) -> None:
+        """Called by the group's client loop."""
+        for event in events:
+            self._events.put(event)
+
+    def __iter__(self) -> Iterator[Event]:
+        """Events in order; ends after the final one. Blocks."""
+        while True:
+            event = self._events.get()
+            yield event
+            if isinstance(event, FinalEvent):
+                return
+
+    def result(self) -> tuple[list[TokenEvent], FinalEvent]:
+        """All tokens and the final event. Blocks until the request has ended."""
+        *tokens, final = self
+        assert isinstance(final, FinalEvent)
+        return [token for token in tokens if isinstance(token, TokenEvent)], final
+
+
+def deliver_to_streams(batch: list[tuple[Stream, list[Event]]]) -> None:
+    """The default `deliver`: each stream's own queue."""
+    for stream, events in batch:
+        stream.put(events)

@@ -1,0 +1,86 @@
+"""The vocabulary that all models of a group share: text to tokens and back, and a fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Protocol
+
+
+class Vocabulary(Protocol):
+    """Tokens of a model. stop_ids: tokens that end a turn or a text."""
+
+    name: str
+    size: int
+    fingerprint: str
+    context_length: int
+    stop_ids: frozenset[int]
+    chat_template: str | None
+    bos_token: str
+    eos_token: str
+
+    def encode(self, text: str, *, special: bool) -> list[int]:
+        """Token ids. special: texts of control tokens become those tokens (templates, not users' text)."""
+
+    def piece(self, token_id: int) -> bytes:
+        """The token's bytes; empty for control tokens."""
+
+
+class ByteVocabulary:
+    """Ids 0 to 255 are bytes, 256 ends the text; higher ids are empty. For the `profile` engine."""
+
+    chat_template: str | None = None
+    bos_token = ""
+    eos_token = ""
+    stop_ids = frozenset({256})
+
+    def __init__(self, size: int = 257, context_length: int = 1 << 20) -> None:
+        self.name = "bytes"
+        self.size = size
+        self.fingerprint = f"bytes-{size}"
+        self.context_length = context_length
+
+    def encode(self, text: str, *, special: bool) -> list[int]:
+        """UTF-8 bytes."""
+        del special
+        return list(text.encode())
+
+    def piece(self, token_id: int) -> bytes:
+        """The byte itself."""
+        return bytes([token_id]) if token_id < 256 else b""
+
+
+class GgufVocabulary:
+    """The vocabulary of a GGUF file, tokenized by llama.cpp itself (weights are not loaded).
+
+    Raises EngineError when the file cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        from trsched.engines import llamacpp_library as library
+
+        self.name = path.name
+        self._model = library.load_model(path, vocab_only=True)
+        facts = library.vocabulary_facts(self._model)
+        self.size = len(facts.texts)
+        self.context_length = facts.context_length
+        self.stop_ids = facts.stop_ids
+        self.chat_template = facts.chat_template
+        self.bos_token = facts.token_text(facts.bos_id)
+        self.eos_token = facts.token_text(facts.eos_id)
+        self._pieces = facts.pieces
+        self.hidden_size = facts.hidden_size
+        self.kv_bytes_per_token = facts.kv_bytes_per_token
+        digest = hashlib.sha256()
+        for text, attributes in zip(facts.texts, facts.attributes, strict=True):
+            digest.update(len(text).to_bytes(4, "little") + text + attributes.to_bytes(4, "little"))
+        digest.update(f"{facts.bos_id} {facts.eos_id} {sorted(facts.stop_ids)} {facts.tokenizer}".encode())
+        self.fingerprint = digest.hexdigest()[:16]
+
+    def encode(self, text: str, *, special: bool) -> list[int]:
+        """Token ids, with no beginning-of-text token added."""
+        return self._model.tokenize(text.encode(), special=special)
+
+    def piece(self, token_id: int) -> bytes:
+        """The token's bytes; empty for control tokens."""
+        return self._pieces[token_id]

@@ -121,31 +121,38 @@ $(STAMPS)/wheels.key: FORCE | $(STAMPS)/venv
 
 # prints nothing when all is there, else one line for what is missing
 need = command -v $(1) >/dev/null 2>&1 || { echo "missing: $(2)"; exit 1; }
+need_compiler = $(call need,$(COMPILER),a C++ compiler); $(call need,cmake,cmake)
 
+new_enough = import sys; sys.exit(sys.version_info < (3, 11))
+headers = import os, sys, sysconfig; \
+  sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))
+
+# sets $python to the Python to make .venv with, PYTHON= or the first that is new enough
+define find_python
+for c in $(or $(PYTHON),python3 python3.11 python3.12 python3.13 python3.14 python); do \
+  "$$c" -c '$(new_enough)' >/dev/null 2>&1 && { python=$$c; break; }; \
+done; \
+[ -n "$$python" ] || { echo "missing: Python 3.11 or newer$(if $(PYTHON), (PYTHON=$(PYTHON) is none))"; exit 1; }; \
+"$$python" -c 'import ensurepip, venv' 2>/dev/null \
+  || { echo "missing: the venv module of $$python (python3-venv on Debian)"; exit 1; }; \
+"$$python" -c '$(headers)' || { echo "missing: the C headers of $$python (python3-dev on Debian)"; exit 1; }
+endef
+
+# Made anew when the checkout was moved or another PYTHON= is asked for; a .venv that someone made
+# by hand is taken as it is.
 $(STAMPS)/venv: FORCE
-	@want="$(CURDIR) $(PYTHON)"; \
-	if [ -x $(PY) ] && [ -f $@ ] && { [ "$$(cat $@)" = "$$want" ] \
-	     || { [ -z "$(PYTHON)" ] && grep -qF "$(CURDIR) " $@; }; }; then exit 0; fi; \
-	ok='import sys; sys.exit(sys.version_info < (3, 11))'; \
-	if [ -x $(PY) ] && [ ! -f $@ ] && [ -z "$(PYTHON)" ] && $(PY) -c "$$ok" && $(PY) -m pip -q --version; then \
-	  echo "· adopting the .venv that is here"; \
+	@want="$(CURDIR) $(PYTHON)"; have=$$(cat $@ 2>/dev/null); \
+	if [ -x $(PY) ] && case "$$have" in "$$want"*) true;; *) false;; esac; then exit 0; fi; \
+	$(need_compiler); \
+	if [ -z "$$have$(PYTHON)" ] && $(PY) -c '$(new_enough)' 2>/dev/null; then \
+	  echo "· using the .venv that is here"; \
 	else \
-	  for c in "$(PYTHON)" python3 python3.11 python3.12 python3.13 python3.14 python; do \
-	    [ -n "$$c" ] && "$$c" -c "$$ok" >/dev/null 2>&1 && { python="$$c"; break; }; \
-	    [ -z "$(PYTHON)" ] || { echo "missing: PYTHON=$(PYTHON) is not a Python 3.11 or newer"; exit 1; }; \
-	  done; \
-	  [ -n "$$python" ] || { echo "missing: Python 3.11 or newer (python3.11)"; exit 1; }; \
-	  "$$python" -c 'import ensurepip, venv' 2>/dev/null \
-	    || { echo "missing: Python's venv module (python3-venv on Debian)"; exit 1; }; \
-	  "$$python" -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' \
-	    || { echo "missing: Python's C headers (python3-dev on Debian)"; exit 1; }; \
-	  $(call need,$(COMPILER),a C++ compiler; \
-	  $(call need,cmake,cmake); \
+	  $(find_python); \
 	  echo "· creating .venv with $$("$$python" --version)"; \
 	  "$$python" -m venv --clear $(VENV) || exit 1; \
 	fi; \
-	$(PY) -c 'import pip; raise SystemExit(tuple(map(int, pip.__version__.split(".")[:2])) < (25, 1))' \
-	  || { echo "· upgrading pip"; $(PY) -m pip -qq install --upgrade 'pip>=25.1' || exit 1; }; \
+	$(PY) -c 'import pip, sys; sys.exit(int(pip.__version__.split(".")[0]) < 26)' \
+	  || { echo "· upgrading pip"; $(PIP) install --upgrade 'pip>=26' || exit 1; }; \
 	mkdir -p $(STAMPS) && echo "$$want" >$@
 
 $(STAMPS)/backends: $(STAMPS)/backends.key constraints.txt
@@ -154,15 +161,13 @@ $(STAMPS)/backends: $(STAMPS)/backends.key constraints.txt
 	@touch $@
 
 $(STAMPS)/llama: $(STAMPS)/llama.key
-	@$(call need,$(COMPILER),a C++ compiler)
-	@$(call need,cmake,cmake)
+	@$(need_compiler)
 	@echo "· installing llama-cpp-python (the first time from source: about 7 CPU-minutes)"
 	@CMAKE_ARGS="$${CMAKE_ARGS:-$(LLAMA_CMAKE_ARGS)}" $(INSTALL) llama-cpp-python
 	@touch $@
 
 $(STAMPS)/trcore: $(STAMPS)/trcore.key $(STAMPS)/backends
-	@$(call need,$(COMPILER),a C++ compiler)
-	@$(call need,cmake,cmake)
+	@$(need_compiler)
 	@echo "· building trcore"
 	@$(INSTALL) --no-build-isolation --editable packages/trcore
 	@touch $@
@@ -188,12 +193,12 @@ $(STAMPS)/tools: $(STAMPS)/tools.key
 
 $(STAMPS)/lint: $(STAMPS)/lint.key $(STAMPS)/packages $(STAMPS)/tools
 	@echo "· lint: ruff check"
-	@$(VENV)/bin/ruff check --quiet .
+	@$(VENV)/bin/ruff check --quiet --output-format concise .
 	@echo "· lint: ruff format"
-	@$(VENV)/bin/ruff format --quiet --check . || { \
-	  $(VENV)/bin/ruff format --check . ; echo "lint: run '$(VENV)/bin/ruff format .'"; exit 1; }
+	@$(VENV)/bin/ruff format --quiet --check --output-format concise . \
+	  || { echo "lint: $(VENV)/bin/ruff format . does it"; exit 1; }
 	@echo "· lint: mypy --strict"
-	@$(VENV)/bin/mypy --no-error-summary
+	@$(VENV)/bin/mypy --no-error-summary packages tests $(if $(wildcard benchmarks/*.py),benchmarks)
 	@echo "· lint: import-linter"
 	@$(VENV)/bin/lint-imports >$(STAMPS)/lint-imports.log 2>&1 || { cat $(STAMPS)/lint-imports.log; exit 1; }
 	@touch $@

@@ -1,0 +1,15 @@
+// Copyright the trcore authors. SPDX-License-Identifier: Apache-2.0
+//
+// The extension module trcore._core: one bind_*.cpp per concept.
+#include <pybind11/pybind11.h>
+
+namespace trcore::python {
+void bind_peer_ring(pybind11::module_& module);
+void bind_pending_table(pybind11::module_& module);
+}  // namespace trcore::python
+
+PYBIND11_MODULE(_core, module) {
+    module.doc() = "The C++ core of trcore; use it through the package trcore.";
+    trcore::python::bind_peer_ring(module);
+    trcore::python::bind_pending_table(module);
+}

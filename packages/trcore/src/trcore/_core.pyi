@@ -1,0 +1,161 @@
+"""The C++ core. Kept by hand; ``tests/test_stub.py`` compares it with the module."""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from types import TracebackType
+from typing import Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+@final
+class PeerRing:
+    """Bounded queue of byte records: many producers, one consumer, first in first out.
+
+    Any thread or process may push; one thread at a time may drain. After ``fork()`` a ring opened
+    before it is unusable in the child (RuntimeError): attach by name instead. Every method but
+    ``close`` raises ValueError once the ring is closed.
+    """
+
+    @staticmethod
+    def heap(capacity_bytes: int) -> PeerRing:
+        """A ring for the threads of this process.
+
+        ``capacity_bytes`` (1 to 2**29) is rounded up to a power of two, at least 1024. A record of
+        n bytes takes n + 4 bytes, rounded up to 64. ValueError outside the range.
+        """
+    @staticmethod
+    def create(name: str, capacity_bytes: int) -> PeerRing:
+        """A ring in POSIX shared memory, mode 0600; this process reads it.
+
+        ``name``: 1 to 64 of ``A-Z a-z 0-9 _ . -``, else ValueError; FileExistsError if this
+        process has one of that name; OSError if there is no room. Unlinked at ``close()`` or exit;
+        leftovers of killed processes of this user are removed first.
+        """
+    @staticmethod
+    def attach(name: str) -> PeerRing:
+        """A ring that another process created, to push only. ``name`` is the creator's ``name``.
+
+        FileNotFoundError: no such segment. ConnectionRefusedError: its creator is dead or in
+        another pid namespace. ValueError: no ring, or one of another trcore version. RuntimeError:
+        64 living producers already.
+        """
+    def push(self, record: Buffer) -> bool:
+        """Add one record (contiguous bytes); False if there is no room now.
+
+        ValueError if it is longer than ``max_record_bytes``, BrokenPipeError if the consumer has
+        closed the ring, RuntimeError if 64 living processes push already.
+        """
+    def push_many(self, records: Sequence[bytes], timeout: float = 0.0) -> int:
+        """Add records in order, waking the consumer once; returns how many were accepted.
+
+        Waits up to ``timeout`` seconds in all for room, with the GIL released. Fewer than all come
+        in when time is up or the consumer's process has died. A record that is too long raises
+        ValueError after those before it were added. Errors as in ``push``.
+        """
+    def drain(self, max_records: int = 0) -> list[bytes]:
+        """Take up to ``max_records`` records in order (0: all that are there).
+
+        RuntimeError in an attached ring, or while another thread drains.
+        """
+    def wait(self, timeout: float | None) -> bool:
+        """Wait until ``drain`` has something to do or ``wake`` was called, with the GIL released.
+
+        False after ``timeout`` seconds (None: never). Spins for 1–50 µs before it sleeps, less the
+        rarer records are. May return True without a record after a producer died in its push:
+        draining then makes the room it held free. RuntimeError in an attached ring.
+        """
+    def wake(self) -> None:
+        """End one ``wait``, the present or the next one. From any thread or attached process."""
+    def close(self) -> None:
+        """End all waits, tell the producers, take the name away. Idempotent."""
+    @property
+    def capacity_bytes(self) -> int:
+        """Bytes for records, headers and padding to 64 included."""
+    @property
+    def max_record_bytes(self) -> int:
+        """Longest record: it needs an empty ring."""
+    @property
+    def name(self) -> str:
+        """Full segment name for ``attach``; empty for a ring on the heap."""
+    @property
+    def abandoned(self) -> int:
+        """Records given up because their producer died between reserving and publishing."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None: ...
+
+class State(IntEnum):
+    """What a slot of a PendingTable holds, and what a handle means."""
+
+    FREE = 0
+    RUNNING = 1
+    PENDING = 2
+    FINISHED = 3
+    STALE = 4
+
+@final
+class PendingTable:
+    """Live requests by handle; every change of state is one compare-and-swap.
+
+    A handle (0 to 2**63 - 1) names one use of one slot. After ``release`` it is stale: every call
+    with it changes nothing and says so. All methods may be called from any thread.
+    """
+
+    def __init__(self, slots: int, peers: int) -> None:
+        """``slots`` 1 to 2**24, ``peers`` 1 to 2**10, else ValueError."""
+    def allocate(self, state: State = State.RUNNING, deadline: float = ...) -> int:
+        """Handle of a new request, -1 when no slot is free.
+
+        ``state`` RUNNING or PENDING, else ValueError. ``deadline`` in seconds of the caller's
+        clock, infinite by default.
+        """
+    def adopt(self, handle: int, state: State, deadline: float = ...) -> bool:
+        """Take a handle that another table allocated into this one.
+
+        False if its slot is in use here or outside the table, or if the handle is older than the
+        slot's last use.
+        """
+    def state(self, handle: int) -> State:
+        """RUNNING, PENDING or FINISHED; STALE if the handle is no longer (or was never) alive."""
+    def transition(self, handle: int, old: State, new: State) -> bool:
+        """True if this call made the change; of several at once exactly one does.
+
+        ValueError unless RUNNING to PENDING or back, or either to FINISHED.
+        """
+    def set_anchor(self, handle: int, peer: int, loc: int) -> bool:
+        """Note up to which location (tokens, below 2**32) ``peer`` knows the sequence.
+
+        False for a stale handle. IndexError if there is no such peer.
+        """
+    def anchor(self, handle: int, peer: int) -> int:
+        """The location noted, 0 if none was, -1 for a stale handle."""
+    def expire(self, now: float, out: NDArray[np.int64]) -> int:
+        """Write the handles of running and pending requests with deadline <= ``now`` to ``out``.
+
+        As many as fit, in slot order; returns their number and changes nothing else. ValueError
+        unless ``out`` is a writable, contiguous, one-dimensional int64 array.
+        """
+    def release(self, handle: int) -> bool:
+        """Free the slot of a FINISHED request; False otherwise."""
+    def counts(self) -> tuple[int, int, int, int]:
+        """Slots that are (free, running, pending, finished)."""
+    @staticmethod
+    def slot(handle: int) -> int:
+        """The slot a handle names, -1 for a negative handle."""
+    @property
+    def slots(self) -> int: ...
+    @property
+    def peers(self) -> int: ...
+
+def remove_stale_segments() -> list[str]:
+    """Unlink this user's segments whose creating process is dead; returns their names.
+
+    Every ``PeerRing.create`` does so too. Linux only; elsewhere it finds none.
+    """

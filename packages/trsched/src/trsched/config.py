@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from trrouters import Need
 from trsched.errors import ConfigError
 
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
@@ -38,6 +39,9 @@ class LlamaCppModel(msgspec.Struct, frozen=True, tag_field="engine", tag="llamac
     threshold: int = 1
     batch_tokens: int = 512
 
+    engine_name: ClassVar[str] = "llamacpp"
+    provides: ClassVar[frozenset[Need]] = frozenset({"logits", "hidden_states"})
+
 
 class ProfileModel(msgspec.Struct, frozen=True, tag_field="engine", tag="profile", forbid_unknown_fields=True):
     """No weights: step times from a latency profile, tokens from a seeded process.
@@ -54,6 +58,9 @@ class ProfileModel(msgspec.Struct, frozen=True, tag_field="engine", tag="profile
     eos_rate: float = 0.0
     kv_bytes_per_token: int = 1024
     threshold: int = 1
+
+    engine_name: ClassVar[str] = "profile"
+    provides: ClassVar[frozenset[Need]] = frozenset()
 
 
 ModelConfig = LlamaCppModel | ProfileModel

@@ -14,8 +14,7 @@ Deliver = Callable[[list[tuple["Stream", list[Event]]]], None]
 class Stream:
     """Created by `Group.submit`; iterate for events, unless the group was given its own `deliver`."""
 
-    def __init__(self, handle: int, request: GenerateRequest) -> None:
-        self.handle = handle
+    def __init__(self, request: GenerateRequest) -> None:
         self.request = request
         self._events: SimpleQueue[Event] = SimpleQueue()
 

@@ -1,0 +1,116 @@
+"""Everything that can be said about a configuration without loading weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from trrouters import BaseRouter, RouterConfigError, RouterContext, UnknownRouterError, create_router
+from trsched.batching import deadlock_free
+from trsched.config import GroupConfig, LlamaCppModel, ProfileModel
+from trsched.errors import ConfigError, EngineError
+from trsched.kv_budget import KvPlan, split_kv_budget
+from trsched.model_path import resolve_model_path
+from trsched.vocabulary import ByteVocabulary, GgufVocabulary, Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """What a group will be. paths: model files as configured (None for models without one)."""
+
+    config: GroupConfig
+    vocabularies: tuple[Vocabulary, ...]
+    paths: tuple[Path | None, ...]
+    routers: tuple[BaseRouter, ...]
+    kv: KvPlan
+    max_active: int
+
+    def lines(self) -> list[str]:
+        """The plan for people: memory, batches, routing."""
+        lines = [f"router {self.config.router.name} {self.config.router.settings or ''}".rstrip()]
+        for i, model in enumerate(self.config.models):
+            lines.append(
+                f"model {i} {model.name}: {model.engine_name}, KV {self.kv.bytes_per_model[i] / 2**20:.0f} MiB "
+                f"= {self.kv.sequences} × {self.kv.context} tokens, batch threshold {model.threshold}"
+            )
+        lines.append(f"up to {self.max_active} requests at once, {self.config.max_queue} waiting")
+        return lines
+
+
+def check_group(config: GroupConfig) -> GroupPlan:
+    """Raises ConfigError naming the field for anything that could not be served."""
+    vocabularies, paths = _vocabularies(config)
+    bytes_per_token = []
+    for i, (model, vocabulary) in enumerate(zip(config.models, vocabularies, strict=True)):
+        if vocabulary.fingerprint != vocabularies[0].fingerprint:
+            raise ConfigError(
+                f"models[{i}]",
+                f"{model.name!r} and {config.models[0].name!r} have different vocabularies "
+                f"({vocabulary.fingerprint} and {vocabularies[0].fingerprint}): "
+                "token-level routing needs models of one tokenizer",
+            )
+        if config.context > vocabulary.context_length:
+            raise ConfigError(
+                "context",
+                f"{config.context} tokens, but {model.name!r} was made for {vocabulary.context_length}",
+            )
+        if isinstance(model, ProfileModel):
+            bytes_per_token.append(model.kv_bytes_per_token)
+        else:
+            assert isinstance(vocabulary, GgufVocabulary)
+            bytes_per_token.append(vocabulary.kv_bytes_per_token)
+    kv = split_kv_budget(config.kv_bytes, bytes_per_token, config.context, config.max_active)
+    max_active = config.max_active or kv.sequences
+    thresholds = [model.threshold for model in config.models]
+    for i, threshold in enumerate(thresholds):
+        if threshold > kv.sequences:
+            raise ConfigError(
+                f"models[{i}].threshold", f"{threshold} requests can never wait: KV holds {kv.sequences}"
+            )
+    if not deadlock_free(thresholds, max_active):
+        raise ConfigError(
+            "models[].threshold",
+            f"{thresholds} can deadlock even with all {max_active} requests active: "
+            "the sum of (threshold - 1) must be below that",
+        )
+    routers = _routers(config, vocabularies[0].size)
+    return GroupPlan(config, vocabularies, paths, routers, kv, max_active)
+
+
+def _vocabularies(config: GroupConfig) -> tuple[tuple[Vocabulary, ...], tuple[Path | None, ...]]:
+    vocabularies: list[Vocabulary] = []
+    paths: list[Path | None] = []
+    for i, model in enumerate(config.models):
+        if isinstance(model, LlamaCppModel):
+            path = resolve_model_path(model.path, f"models[{i}].path")
+            try:
+                vocabularies.append(GgufVocabulary(path))
+            except EngineError as error:
+                raise ConfigError(f"models[{i}].path", str(error)) from error
+            paths.append(path)
+        else:
+            vocabularies.append(ByteVocabulary(model.vocab_size))
+            paths.append(None)
+    return tuple(vocabularies), tuple(paths)
+
+
+def _routers(config: GroupConfig, vocab_size: int) -> tuple[BaseRouter, ...]:
+    count = len(config.models)
+    try:
+        routers = tuple(
+            create_router(config.router.name, RouterContext(i, count, vocab_size), config.router.settings)
+            for i in range(count)
+        )
+    except UnknownRouterError as error:
+        raise ConfigError("router.name", str(error)) from error
+    except RouterConfigError as error:
+        raise ConfigError("router.settings", str(error)) from error
+    for model, router in zip(config.models, routers, strict=True):
+        missing = sorted(router.needs - model.provides)
+        if missing:
+            raise ConfigError(
+                "router.name",
+                f"{config.router.name!r} needs {', '.join(missing)}, "
+                f"which the {model.engine_name} engine of {model.name!r} does not have",
+            )
+    return routers

@@ -1,0 +1,181 @@
+"""The decode loop: start a batch when the policy says so, step, route, commit or hand over."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trrouters import BaseRouter, RouteResult, RouterOutputError
+from trsched.batching import may_start
+from trsched.engines.base import Engine, StepResult
+from trsched.local_request import LocalRequest
+from trsched.messages import Failed, StepEvents
+from trsched.peers import Peers
+from trsched.request import TokenLogprobs
+from trsched.request_table import RequestTable
+from trsched.stats import SubserverStats
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Requests of one step by their engine sequence."""
+
+    requests: dict[int, LocalRequest]
+
+
+class DecodeLoop:
+    """One turn is `start` → the engine's step → `finish`; the caller owns the waiting in between."""
+
+    def __init__(
+        self,
+        index: int,
+        engine: Engine,
+        router: BaseRouter,
+        table: RequestTable,
+        peers: Peers,
+        stats: SubserverStats,
+    ) -> None:
+        self._index = index
+        self._engine = engine
+        self._router = router
+        self._table = table
+        self._peers = peers
+        self._stats = stats
+
+    def start(self, threshold: int) -> Batch | None:
+        """The next batch: everything ready that has or gets KV, or None when too few wait."""
+        ready = self._table.ready
+        if not ready or not may_start(len(ready), threshold):
+            return None
+        batch: dict[int, LocalRequest] = {}
+        now = time.monotonic_ns()
+        for req in list(ready):
+            if not self._table.bring_kv_up(req):
+                continue
+            assert req.seq is not None
+            batch[req.seq] = req
+            if req.arrived_ns:
+                self._stats.handoff_seconds.observe((now - req.arrived_ns) * 1e-9)
+                req.arrived_ns = 0
+        return Batch(batch) if batch else None
+
+    def step(self, batch: Batch) -> StepResult:
+        """Run the engine."""
+        result = self._engine.step(list(batch.requests))
+        self._stats.steps += 1
+        self._stats.batch_size.observe(len(batch.requests))
+        self._stats.step_seconds.observe(result.duration)
+        return result
+
+    def finish(self, batch: Batch, result: StepResult) -> None:
+        """Route every request that sampled a token; commit and report what stays or is kept."""
+        requests = [batch.requests[seq] for seq in result.seqs]
+        if not requests:
+            return
+        for req, token in zip(requests, result.sampled.tolist(), strict=True):
+            req.output_ids.append(token)
+        try:
+            destinations = self._route(requests, result)
+        except Exception as error:  # a router is third-party code: its batch ends, the server lives
+            for req in requests:
+                self._fail(req, f"router failed: {error}")
+            return
+        decided = time.monotonic_ns()
+        rows = _Rows(self._index)
+        for row, req in enumerate(requests):
+            peer = int(destinations[row])
+            if peer and self._peers.is_dead(self._peers.subserver(peer)):
+                if not self._router.degradable:
+                    self._fail(req, f"model {self._peers.subserver(peer)} is down")
+                    continue
+                rows.degraded.append(len(rows.handles))
+                peer = 0
+            logprobs = result.logprobs[row]
+            if peer:
+                self._hand_off(req, peer, decided, rows)
+            else:
+                self._commit(req, rows, self._index)
+            if logprobs is not None and rows.handles and rows.handles[-1] == req.rid:
+                rows.logprobs[len(rows.handles) - 1] = logprobs
+        if rows.handles:
+            self._peers.report(rows.events())
+
+    def _route(self, requests: list[LocalRequest], result: StepResult) -> NDArray[np.int64]:
+        route_result = RouteResult(requests, result.next_token_ids, result.logits_output)
+        given = np.asarray(self._router.route(route_result))
+        if given.shape != (len(requests),) or given.dtype.kind not in "iu":
+            raise RouterOutputError(
+                f"route returned {given.dtype}{list(given.shape)}, expected integers [{len(requests)}]"
+            )
+        if given.min() < 0 or given.max() >= self._router.n_models:
+            raise RouterOutputError(f"route named a peer outside 0 … {self._router.n_models - 1}")
+        return given.astype(np.int64, copy=False)
+
+    def _commit(self, req: LocalRequest, rows: _Rows, owner: int) -> None:
+        finish = req.finish()
+        rows.add(req.rid, len(req.output_ids) - 1, req.output_ids[-1], owner, finish)
+        self._stats.tokens_committed += 1
+        if finish:
+            self._table.end(req.rid)
+
+    def _hand_off(self, req: LocalRequest, peer: int, decided_ns: int, rows: _Rows) -> None:
+        req.peer = peer
+        try:
+            message = self._router.send(req)
+            if not req.loc - 1 <= message.loc <= req.loc or message.rid != req.rid:
+                raise RouterOutputError(f"send named loc {message.loc} of a request with {req.loc} tokens")
+        except Exception as error:  # third-party code
+            self._fail(req, f"router failed: {error}")
+            return
+        req.peer = 0
+        owner = self._peers.subserver(peer)
+        self._table.set_anchor(req, peer, message.loc)
+        self._table.park(req)
+        # The peer may run before the client loop hears of this token: that loop orders by position.
+        self._peers.hand_off(peer, message, decided_ns)
+        self._stats.handoffs_sent += 1
+        if message.loc == req.loc:
+            self._commit(req, rows, owner)
+        else:
+            req.keep(message.loc)
+            rows.add(req.rid, -1, -1, owner, 0)
+
+    def _fail(self, req: LocalRequest, error: str) -> None:
+        self._table.end(req.rid)
+        self._peers.report(Failed(req.rid, error))
+
+
+class _Rows:
+    """Collects the rows of a StepEvents."""
+
+    def __init__(self, model: int) -> None:
+        self.model = model
+        self.handles: list[int] = []
+        self.positions: list[int] = []
+        self.tokens: list[int] = []
+        self.owners: list[int] = []
+        self.finishes: list[int] = []
+        self.degraded: list[int] = []
+        self.logprobs: dict[int, TokenLogprobs] = {}
+
+    def add(self, handle: int, position: int, token: int, owner: int, finish: int) -> None:
+        self.handles.append(handle)
+        self.positions.append(position)
+        self.tokens.append(token)
+        self.owners.append(owner)
+        self.finishes.append(finish)
+
+    def events(self) -> StepEvents:
+        return StepEvents(
+            self.model,
+            self.handles,
+            self.positions,
+            self.tokens,
+            self.owners,
+            self.finishes,
+            self.degraded,
+            self.logprobs,
+        )

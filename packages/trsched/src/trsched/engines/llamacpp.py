@@ -1,0 +1,261 @@
+"""The embedded engine: one llama.cpp context, many sequences, logits and hidden state of one decode.
+
+Every sequence has its own KV stream (`kv_unified=False`): with a shared one, batched greedy output
+differs from solo decoding.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from trrouters import LogitsOutput, Need
+from trsched.engines import llamacpp_library as library
+from trsched.engines.base import Capacity, EngineSpec, StepResult
+from trsched.errors import EngineError
+from trsched.request import SamplingParams, TokenLogprobs
+from trsched.sampling import sample, token_logprobs
+from trsched.vocabulary import GgufVocabulary
+
+api = library.api
+
+
+@dataclass(slots=True)
+class _Sequence:
+    """ran: tokens in the KV. waiting: tokens that join the next forward."""
+
+    sampling: SamplingParams
+    waiting: list[int]
+    ran: int = 0
+    free: bool = field(default=False)
+
+
+class LlamaCppEngine:
+    """One GGUF model. `needs`: what the router reads. `lease`: turns on cores shared with others."""
+
+    def __init__(
+        self,
+        name: str,
+        path: Path,
+        vocabulary: GgufVocabulary,
+        *,
+        index: int,
+        sequences: int,
+        context: int,
+        needs: frozenset[Need] = frozenset(),
+        threads: int = 1,
+        gpu_layers: int = 0,
+        batch_tokens: int = 512,
+        lease: AbstractContextManager[None] | None = None,
+    ) -> None:
+        self._index = index
+        self._context_length = context
+        self._batch_tokens = max(batch_tokens, sequences)
+        self._hidden_wanted = "hidden_states" in needs
+        self._lease = lease or nullcontext()
+        self._model = library.load_model(path, gpu_layers=gpu_layers)
+        self._context = self._open_context(sequences, context, threads)
+        self._memory = api.llama_get_memory(self._context)
+        self._batch = _Batch(self._batch_tokens)
+        self._sequences = [_Sequence(SamplingParams(), [], free=True) for _ in range(sequences)]
+        self._free = list(range(sequences - 1, -1, -1))
+        self.spec = EngineSpec(
+            name=name,
+            vocab_size=vocabulary.size,
+            fingerprint=vocabulary.fingerprint,
+            context_length=context,
+            hidden_size=vocabulary.hidden_size,
+            kv_bytes_per_token=vocabulary.kv_bytes_per_token,
+            provides=frozenset({"logits", "hidden_states"}),
+        )
+
+    def _open_context(self, sequences: int, context: int, threads: int) -> Any:
+        params = api.llama_context_default_params()
+        params.n_ctx = sequences * context
+        params.n_seq_max = sequences
+        params.n_batch = params.n_ubatch = self._batch_tokens
+        params.n_threads = params.n_threads_batch = threads
+        params.kv_unified = False
+        params.embeddings = False
+        params.pooling_type = api.LLAMA_POOLING_TYPE_NONE
+        params.no_perf = True
+        pointer = api.llama_init_from_model(self._model.pointer, params)
+        if not pointer:
+            self._model.close()
+            raise EngineError(
+                f"llama.cpp could not make a context of {sequences} × {context} tokens: {library.recent_log()}"
+            )
+        return pointer
+
+    def start(self, token_ids: Sequence[int], sampling: SamplingParams) -> int:
+        """See `Engine`."""
+        if not self._free:
+            raise EngineError(f"{self.spec.name}: no free sequence")
+        seq = self._free.pop()
+        self._sequences[seq] = _Sequence(sampling, list(token_ids))
+        return seq
+
+    def append(self, seq: int, token_ids: Sequence[int]) -> None:
+        """See `Engine`."""
+        self._sequences[seq].waiting.extend(token_ids)
+
+    def step(self, seqs: Sequence[int]) -> StepResult:
+        """See `Engine`. One `llama_decode` (two when hidden states are wanted and a prompt ends)."""
+        began = time.perf_counter()
+        work = self._plan(seqs)
+        if self._hidden_wanted:
+            # With embeddings on, llama.cpp outputs every token of a batch: only last tokens may be in it.
+            heads = [(seq, count - last, False) for seq, count, last in work if count > last]
+            self._decode(heads, embeddings=False)
+            work = [(seq, 1, True) for seq, _, last in work if last]
+        done = [seq for seq, _, last in work if last]
+        self._decode(work, embeddings=self._hidden_wanted)
+        return self._collect(done, began)
+
+    def truncate(self, seq: int, length: int) -> None:
+        """See `Engine`."""
+        sequence = self._sequences[seq]
+        del sequence.waiting[max(0, length - sequence.ran) :]
+        if length < sequence.ran:
+            api.llama_memory_seq_rm(self._memory, seq, length, -1)
+            sequence.ran = length
+
+    def release(self, seq: int) -> None:
+        """See `Engine`."""
+        sequence = self._sequences[seq]
+        if sequence.free:
+            raise EngineError(f"{self.spec.name}: sequence {seq} released twice")
+        api.llama_memory_seq_rm(self._memory, seq, -1, -1)
+        self._sequences[seq] = _Sequence(SamplingParams(), [], free=True)
+        self._free.append(seq)
+
+    def capacity(self) -> Capacity:
+        """See `Engine`."""
+        total = len(self._sequences)
+        return Capacity(
+            sequences=total,
+            sequences_used=total - len(self._free),
+            tokens=total * self._context_length,
+            tokens_used=sum(sequence.ran for sequence in self._sequences),
+        )
+
+    def close(self) -> None:
+        """See `Engine`."""
+        if self._context is not None:
+            api.llama_free(self._context)
+            self._context = None
+            self._model.close()
+
+    def _plan(self, seqs: Sequence[int]) -> list[tuple[int, int, bool]]:
+        """(sequence, tokens to run, whether they are all it has): short ones first, within the budget."""
+        room = self._batch_tokens
+        plan = []
+        for seq in sorted(seqs, key=lambda seq: len(self._sequences[seq].waiting) > _SHORT):
+            waiting = len(self._sequences[seq].waiting)
+            if waiting == 0:
+                raise EngineError(f"{self.spec.name}: sequence {seq} has no token to run")
+            count = min(waiting, room)
+            if count:
+                plan.append((seq, count, count == waiting))
+                room -= count
+        return plan
+
+    def _decode(self, work: Sequence[tuple[int, int, bool]], *, embeddings: bool) -> None:
+        if not work:
+            return
+        batch = self._batch
+        batch.clear()
+        for seq, count, last in work:
+            sequence = self._sequences[seq]
+            batch.add(seq, sequence.waiting[:count], sequence.ran, last)
+        with self._lease:
+            if self._hidden_wanted:
+                api.llama_set_embeddings(self._context, embeddings)
+            status = api.llama_decode(self._context, batch.struct)
+        if status != 0:
+            raise EngineError(
+                f"{self.spec.name}: llama_decode failed with {status}: {library.recent_log()}"
+            )
+        for seq, count, _ in work:
+            sequence = self._sequences[seq]
+            del sequence.waiting[:count]
+            sequence.ran += count
+
+    def _collect(self, done: list[int], began: float) -> StepResult:
+        rows = len(done)
+        if rows == 0:
+            empty = np.empty(0, dtype=np.int64)
+            nothing = LogitsOutput()
+            return StepResult([], empty, torch.from_numpy(empty), nothing, [], time.perf_counter() - began)
+        logits = _view(api.llama_get_logits(self._context), rows, self.spec.vocab_size)
+        sampled = np.empty(rows, dtype=np.int64)
+        logprobs: list[TokenLogprobs | None] = []
+        for row, seq in enumerate(done):
+            sequence = self._sequences[seq]
+            token = sample(logits[row], sequence.sampling, sequence.ran, self._index)
+            sampled[row] = token
+            top = sequence.sampling.logprobs
+            logprobs.append(None if top is None else token_logprobs(logits[row], token, top))
+        hidden = None
+        if self._hidden_wanted:
+            states = _view(api.llama_get_embeddings(self._context), rows, self.spec.hidden_size)
+            hidden = torch.from_numpy(states)
+        return StepResult(
+            seqs=done,
+            sampled=sampled,
+            next_token_ids=torch.from_numpy(sampled),
+            logits_output=LogitsOutput(torch.from_numpy(logits), hidden),
+            logprobs=logprobs,
+            duration=time.perf_counter() - began,
+        )
+
+
+_SHORT = 8  # tokens: what a resumed request brings, as against a prompt
+
+
+def _view(pointer: Any, rows: int, columns: int) -> NDArray[np.float32]:
+    """The first `rows` output rows where llama.cpp keeps them, without a copy; in batch order."""
+    return np.ctypeslib.as_array(pointer, shape=(rows, columns))
+
+
+class _Batch:
+    """A `llama_batch` over numpy arrays, filled by slices."""
+
+    def __init__(self, size: int) -> None:
+        self._tokens = np.zeros(size, dtype=np.int32)
+        self._positions = np.zeros(size, dtype=np.int32)
+        self._counts = np.ones(size, dtype=np.int32)
+        self._ids = np.zeros(size, dtype=np.int32)
+        self._id_pointers = self._ids.ctypes.data + 4 * np.arange(size, dtype=np.uintp)
+        self._outputs = np.zeros(size, dtype=np.int8)
+        self.struct = api.llama_batch(
+            n_tokens=0,
+            token=self._tokens.ctypes.data_as(ctypes.POINTER(api.llama_token)),
+            embd=None,
+            pos=self._positions.ctypes.data_as(ctypes.POINTER(api.llama_pos)),
+            n_seq_id=self._counts.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)),
+            seq_id=self._id_pointers.ctypes.data_as(ctypes.POINTER(ctypes.POINTER(api.llama_seq_id))),
+            logits=self._outputs.ctypes.data_as(ctypes.POINTER(ctypes.c_int8)),
+        )
+
+    def clear(self) -> None:
+        self.struct.n_tokens = 0
+
+    def add(self, seq: int, tokens: Sequence[int], position: int, output_last: bool) -> None:
+        start = self.struct.n_tokens
+        end = start + len(tokens)
+        self._tokens[start:end] = tokens
+        self._positions[start:end] = range(position, position + len(tokens))
+        self._ids[start:end] = seq
+        self._outputs[start:end] = 0
+        self._outputs[end - 1] = output_last
+        self.struct.n_tokens = end

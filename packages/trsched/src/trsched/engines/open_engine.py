@@ -1,0 +1,52 @@
+"""Engines by configuration; each one's module is imported only when a configuration asks for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from trsched.check import GroupPlan
+from trsched.config import ProfileModel
+from trsched.engines.base import Engine
+from trsched.errors import ConfigError
+from trsched.vocabulary import GgufVocabulary
+
+
+def open_engine(
+    plan: GroupPlan, index: int, lease: AbstractContextManager[None], report: Callable[[str], None]
+) -> Engine:
+    """Load model `index` of a group. Raises EngineError or ConfigError."""
+    model = plan.config.models[index]
+    vocabulary = plan.vocabularies[index]
+    if isinstance(model, ProfileModel):
+        from trsched.engines.profile import ProfileEngine
+
+        return ProfileEngine(
+            model, vocabulary.fingerprint, index=index, sequences=plan.kv.sequences, context=plan.kv.context
+        )
+    from trsched.engines.llamacpp import LlamaCppEngine
+    from trsched.engines.requantize import QuantizeError, cached_requantize
+
+    path = plan.paths[index]
+    assert path is not None
+    assert isinstance(vocabulary, GgufVocabulary)
+    if model.quantize is not None:
+        report(f"model {index} {model.name}: {model.quantize} of {path.name}")
+        try:
+            path = cached_requantize(path, model.quantize)
+        except QuantizeError as error:
+            raise ConfigError(f"models[{index}].quantize", str(error)) from error
+    return LlamaCppEngine(
+        model.name,
+        path,
+        vocabulary,
+        index=index,
+        sequences=plan.kv.sequences,
+        context=plan.kv.context,
+        needs=plan.routers[index].needs,
+        threads=model.threads or len(os.sched_getaffinity(0)),
+        gpu_layers=model.gpu_layers,
+        batch_tokens=model.batch_tokens,
+        lease=lease,
+    )

@@ -1,0 +1,177 @@
+"""A group: the models that write one response together, behind `submit` and `abort`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+
+from trcore import PeerRing
+from trsched.check import GroupPlan, check_group
+from trsched.client_loop import ClientLoop
+from trsched.config import GroupConfig
+from trsched.engines.base import Engine
+from trsched.engines.open_engine import open_engine
+from trsched.errors import (
+    ConfigError,
+    EngineError,
+    GroupUnavailableError,
+    QueueFullError,
+    RequestError,
+    RequestTooLongError,
+)
+from trsched.lease import Lease
+from trsched.peers import Peers
+from trsched.request import FinishReason, GenerateRequest
+from trsched.stats import GroupStatus
+from trsched.stream import Deliver, Stream, deliver_to_streams
+from trsched.subserver import ActiveCount, Subserver
+from trsched.vocabulary import Vocabulary
+
+Report = Callable[[str], None]
+
+_RECORD_OVERHEAD = 512
+
+
+class Group:
+    """Subservers, their rings and the client loop, in one process.
+
+    `submit` and `abort` may be called from any thread and never block on a model.
+    """
+
+    def __init__(
+        self, plan: GroupPlan, engines: list[Engine], deliver: Deliver, report: Report
+    ) -> None:
+        self.config = plan.config
+        self.plan = plan
+        self.vocabulary: Vocabulary = plan.vocabularies[0]
+        self._draining = False
+        self._closed = False
+        count = len(engines)
+        slots = plan.max_active
+        # An inbox holds, for every request, its admission, one hand-off and its release.
+        inbox_bytes = slots * 2 * (8 * plan.kv.context + _RECORD_OVERHEAD) + (1 << 16)
+        rings = [PeerRing.heap(inbox_bytes) for _ in range(count)]
+        reports = PeerRing.heap(1 << 20)
+        active = ActiveCount()
+        self.subservers = [
+            Subserver(
+                index,
+                engine,
+                plan.routers[index],
+                rings[index],
+                Peers(index, rings, reports),
+                slots=slots,
+                thresholds=[model.threshold for model in plan.config.models],
+                active=active,
+            )
+            for index, engine in enumerate(engines)
+        ]
+        self._client_loop = ClientLoop(
+            reports,
+            rings,
+            plan.routers[0],
+            slots=slots,
+            active=active,
+            deliver=deliver,
+            degrade=plan.config.on_peer_death == "degrade",
+            on_death=lambda index, error: report(f"model {index} {engines[index].spec.name} died: {error}"),
+        )
+        for subserver in self.subservers:
+            subserver.run_in_thread()
+        self._client_loop.start()
+
+    @classmethod
+    def open(
+        cls,
+        config: GroupConfig,
+        *,
+        deliver: Deliver = deliver_to_streams,
+        report: Report = lambda line: None,
+    ) -> Group:
+        """Check, load and start a group; takes as long as loading the models.
+
+        report: gets a line for people at each stage. Raises ConfigError.
+        """
+        plan = check_group(config)
+        for line in plan.lines():
+            report(line)
+        lease = nullcontext() if config.overlap else Lease()
+        engines: list[Engine] = []
+        try:
+            for index, model in enumerate(config.models):
+                try:
+                    engines.append(open_engine(plan, index, lease, report))
+                except EngineError as error:
+                    raise ConfigError(f"models[{index}]", f"{model.name!r} cannot be loaded: {error}") from error
+        except BaseException:
+            for engine in engines:
+                engine.close()
+            raise
+        return cls(plan, engines, deliver, report)
+
+    def submit(self, request: GenerateRequest) -> Stream:
+        """Queue a request; its events come through the group's `deliver`.
+
+        Raises RequestTooLongError, QueueFullError, GroupUnavailableError or RequestError.
+        """
+        self._check(request)
+        stream = Stream(request)
+        if not self._client_loop.submit(stream, self.config.max_queue + self._free_slots()):
+            raise QueueFullError(f"{self.config.max_queue} requests are waiting already")
+        return stream
+
+    def abort(self, stream: Stream, reason: FinishReason = "abort") -> None:
+        """End a request, wherever it is; its final event follows. Does nothing if it has ended."""
+        self._client_loop.abort(stream, reason)
+
+    def status(self) -> GroupStatus:
+        """A snapshot, cheap enough for every scrape."""
+        loop = self._client_loop
+        return GroupStatus(
+            name=self.config.name,
+            queued=loop.queued,
+            active=loop.active,
+            max_active=self.plan.max_active,
+            draining=self._draining,
+            finished=dict(loop.finished),
+            subservers=[subserver.stats for subserver in self.subservers],
+        )
+
+    def drain(self, timeout: float | None = None) -> bool:
+        """Take no more requests and wait until all have ended; False if that took too long."""
+        self._draining = True
+        return self._client_loop.idle.wait(timeout)
+
+    def close(self) -> None:
+        """End every request with reason `shutdown` and free the models."""
+        if self._closed:
+            return
+        self._draining = self._closed = True
+        self._client_loop.stop()
+        for subserver in self.subservers:
+            subserver.join()
+
+    def _free_slots(self) -> int:
+        return max(0, self.plan.max_active - self._client_loop.active)
+
+    def _check(self, request: GenerateRequest) -> None:
+        if self._draining:
+            raise GroupUnavailableError("the server is shutting down")
+        if not any(self._client_loop.alive):
+            raise GroupUnavailableError("no model is left alive")
+        request.sampling.check()
+        if not request.prompt_ids:
+            raise RequestError("the prompt is empty", param="prompt")
+        if min(request.prompt_ids) < 0 or max(request.prompt_ids) >= self.vocabulary.size:
+            raise RequestError(f"token ids must be 0 to {self.vocabulary.size - 1}", param="prompt")
+        if request.max_tokens < 1:
+            raise RequestError("max_tokens must be at least 1", param="max_tokens")
+        if request.timeout_s is not None and not request.timeout_s > 0:
+            raise RequestError("timeout must be positive", param="timeout")
+        total = len(request.prompt_ids) + request.max_tokens
+        if total > self.config.context:
+            raise RequestTooLongError(
+                f"prompt ({len(request.prompt_ids)} tokens) and max_tokens ({request.max_tokens}) "
+                f"exceed the context of {self.config.context} tokens",
+                param="messages" if len(request.prompt_ids) >= self.config.context else "max_tokens",
+            )

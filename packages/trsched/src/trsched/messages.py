@@ -1,0 +1,73 @@
+"""What passes between the group's client loop and its subservers, besides `PeerReq`s."""
+
+from __future__ import annotations
+
+import msgspec
+
+from trsched.request import SamplingParams, TokenLogprobs
+
+
+class Admit(msgspec.Struct, frozen=True, array_like=True, tag="admit"):
+    """A new request: it waits at its entry and is pending, with the prompt known, everywhere else."""
+
+    handle: int
+    entry: int
+    prompt_ids: list[int]
+    sampling: SamplingParams
+    max_tokens: int
+    stop_token_ids: list[int]
+
+
+class Release(msgspec.Struct, frozen=True, array_like=True, tag="release"):
+    """The request has ended, for whatever reason: forget it and free its KV."""
+
+    handle: int
+
+
+class PeerDown(msgspec.Struct, frozen=True, array_like=True, tag="peer_down"):
+    """A subserver of the group has died."""
+
+    index: int
+
+
+class Stop(msgspec.Struct, frozen=True, array_like=True, tag="stop"):
+    """The subserver's loops end."""
+
+
+class StepEvents(msgspec.Struct, frozen=True, array_like=True, tag="step"):
+    """One step's outcome, a row per request. All lists have the same length.
+
+    positions: of the committed output token, -1 where none was committed (the hand-off dropped it).
+    owners: the subserver that has the request now. finishes: index into FINISHES. degraded: rows
+    that stayed because the peer they wanted is dead. logprobs: by row, where asked for.
+    """
+
+    model: int
+    handles: list[int]
+    positions: list[int]
+    tokens: list[int]
+    owners: list[int]
+    finishes: list[int]
+    degraded: list[int]
+    logprobs: dict[int, TokenLogprobs]
+
+
+FINISHES = ("", "stop", "length")
+
+
+class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
+    """A request cannot go on at this subserver."""
+
+    handle: int
+    error: str
+
+
+class Died(msgspec.Struct, frozen=True, array_like=True, tag="died"):
+    """A subserver's loops have ended on an error."""
+
+    model: int
+    error: str
+
+
+Command = Admit | Release | PeerDown | Stop
+Report = StepEvents | Failed | Died

@@ -1,0 +1,55 @@
+"""A subserver's ways out: rings of its peers and of the group's client loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trcore import PeerRing
+from trsched.codec import encode_hand_off, encode_report
+from trsched.errors import EngineError
+from trsched.messages import Report
+from trrouters import PeerReq
+
+_PATIENCE_S = 30.0
+
+
+class Peers:
+    """Sends hand-offs and reports; knows which peers are dead.
+
+    rings: inboxes by subserver index. A full ring holds the sender up (it never loses a record).
+    """
+
+    def __init__(self, index: int, rings: Sequence[PeerRing], group: PeerRing) -> None:
+        self._index = index
+        self._rings = rings
+        self._group = group
+        self._dead: set[int] = set()
+
+    def subserver(self, peer: int) -> int:
+        """Index of peer `peer` in the group."""
+        return (self._index + peer) % len(self._rings)
+
+    def peer(self, subserver: int) -> int:
+        """Number of a subserver as a peer of this one."""
+        return (subserver - self._index) % len(self._rings)
+
+    def is_dead(self, subserver: int) -> bool:
+        """Whether that subserver's death was announced."""
+        return subserver in self._dead
+
+    def mark_dead(self, subserver: int) -> None:
+        """From now on nothing is sent there."""
+        self._dead.add(subserver)
+
+    def hand_off(self, peer: int, req: PeerReq, decided_ns: int) -> None:
+        """Send a request to a peer."""
+        _push(self._rings[self.subserver(peer)], encode_hand_off(req, self._index, decided_ns))
+
+    def report(self, report: Report) -> None:
+        """Tell the group."""
+        _push(self._group, encode_report(report))
+
+
+def _push(ring: PeerRing, record: bytes) -> None:
+    if not ring.push(record) and ring.push_many([record], _PATIENCE_S) == 0:
+        raise EngineError(f"a peer has taken nothing from its ring for {_PATIENCE_S:.0f} s")

@@ -1,0 +1,37 @@
+"""Command-line options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Preset = Annotated[
+    str | None,
+    typer.Option("--preset", "-p", metavar="NAME", help="A configuration that comes with trserve."),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", help="Your own configuration (YAML)."),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change one setting, e.g. router.settings.tau=0.2 or models[0].threads=2. Repeatable.",
+    ),
+]
+Context = Annotated[
+    int | None,
+    typer.Option(metavar="TOKENS", help="Most tokens of one request, prompt and answer together."),
+]
+KvMemory = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Memory for all models' KV caches together, e.g. 1GiB."),
+]
+MaxActive = Annotated[
+    int | None, typer.Option(metavar="N", help="Requests served at the same time.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]

@@ -1,0 +1,58 @@
+r"""The long help texts of the commands (`\b` keeps the next paragraph's lines as they are)."""
+
+ROOT = """Serve one answer from several language models, handing over token by token.
+
+\b
+Start here:
+  trserve models                          what can be served, and what is missing
+  trserve launch --preset smol-rstitch    an OpenAI-compatible server on port 8000
+  trserve chat --preset smol-rstitch      chat in the terminal, each model in its colour
+  trserve check my.yaml                   is this configuration all right?
+
+Every command explains itself: trserve launch --help
+"""
+
+LAUNCH = """Start the server. Ctrl-C finishes running requests and stops, again stops at once.
+
+\b
+Examples:
+  trserve launch --preset smol-rstitch
+  trserve launch --preset smol-rstitch --set router.settings.tau=0.2 --port 9000
+  TRSERVE_API_KEY=secret trserve launch --config my.yaml --host 0.0.0.0
+
+\b
+Every setting can also come from the environment (--drain-timeout is
+TRSERVE_DRAIN_TIMEOUT) or from the file (its `server:` section; --context,
+--kv-memory, --max-active and --max-queue stand at its top level).
+A flag beats the environment, the environment beats the file.
+
+\b
+Exit status: 0 stopped after a first Ctrl-C or SIGTERM; 2 bad configuration;
+130 stopped at once by a second one, or while the models were loading.
+"""
+
+CHAT = """Chat in the terminal; every token has the colour of the model that made it.
+
+Without --url the models are loaded in this process (the preset smol-rstitch
+unless you say otherwise). Ctrl-C stops an answer, again leaves; /reset forgets
+the conversation, /quit leaves.
+
+\b
+Examples:
+  trserve chat --preset smol-rstitch
+  trserve chat --url http://127.0.0.1:8000
+  trserve chat --prompt "What is the capital of France?" --json
+"""
+
+MODELS = """List the presets, whether their files are here, and the installed routers."""
+
+CHECK = """Say, without starting, whether a configuration can be served and how.
+
+\b
+Examples:
+  trserve check my.yaml
+  trserve check --preset smol-rstitch --kv-memory 256MiB
+
+\b
+Exit status: 0 all right; 2 not, with one line that names the setting.
+"""

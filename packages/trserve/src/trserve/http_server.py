@@ -1,0 +1,33 @@
+"""uvicorn, run inside our own event loop and stopped by us rather than by its signal handlers."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+
+class HttpServer(uvicorn.Server):
+    """Calls `on_started` once requests are accepted; `should_exit` stops it."""
+
+    def __init__(self, app: FastAPI, *, access_log: bool, on_started: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app, log_config=None, access_log=access_log, server_header=False, lifespan="on"
+            )
+        )
+        self._on_started = on_started
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept requests, then say so."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_started()

@@ -1,0 +1,190 @@
+"""From a deployment to a running server and back: load, serve, drain, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+
+from trserve.daemon_call import daemon_call
+from trserve.deployment import Deployment
+from trserve.listener import listen, reserve, url_of
+from trserve.logs import configure_logging
+from trserve.ready_file import ReadyFile, ready_file
+from trserve.settings import unknown_variables
+from trserve.startup_log import log_deployment, log_ready
+from trserve.stop_signals import StopSignals
+
+if TYPE_CHECKING:
+    from trsched.group import Group
+    from trserve.http_server import HttpServer
+    from trserve.serving import Serving
+
+STOPPED = 0
+STOPPED_AT_ONCE = 130
+
+_REMIND_S = 5.0  # how often a long wait is mentioned in the log
+_FLUSH_S = 2.0  # for clients to read their last chunk once the group has ended everything
+_CLOSE_S = 10.0
+
+_log = structlog.get_logger("trserve")
+
+
+def launch(deployment: Deployment) -> int:
+    """Serve until stopped; returns the exit status. Raises ConfigError."""
+    server = deployment.server
+    configure_logging(server.log_level, json_logs=server.json_logs)
+    for name, complaint in unknown_variables().items():
+        _log.warning("ignored variable", name=name, why=complaint)
+    with reserve(server.host, server.port) as sock, ready_file(server.ready_file) as ready:
+        status, orphaned = asyncio.run(_run(deployment, sock, ready))
+    if orphaned:
+        # a thread is still inside a library's loader, which nothing can interrupt
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    return status
+
+
+async def _run(deployment: Deployment, sock: socket.socket, ready: ReadyFile) -> tuple[int, bool]:
+    with StopSignals() as stops:
+        log_deployment(_log, deployment, url_of(sock, deployment.server.host))
+        loaded, orphaned = await _load(deployment, stops)
+        if loaded is None:
+            return STOPPED_AT_ONCE, orphaned
+        group, serving = loaded
+        try:
+            return await _serve(deployment, group, serving, sock, ready, stops), False
+        finally:
+            await _close(group)
+
+
+async def _load(
+    deployment: Deployment, stops: StopSignals
+) -> tuple[tuple[Group, Serving] | None, bool]:
+    """The group, loaded in a thread; (None, is the thread still busy) when interrupted."""
+
+    def report(line: str) -> None:
+        if stops.first.is_set():
+            raise KeyboardInterrupt  # unwinds the loader, which frees what it has
+        _log.info(line)
+
+    def open_all() -> tuple[Group, Serving]:
+        from trserve.open_serving import open_serving
+
+        return open_serving(deployment, report)
+
+    started = time.monotonic()
+    loading = daemon_call(open_all, "load")
+    interrupted = asyncio.ensure_future(stops.first.wait())
+    while not loading.done() and not interrupted.done():
+        await asyncio.wait(
+            {loading, interrupted}, timeout=_REMIND_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        if not loading.done() and not interrupted.done():
+            _log.info("still loading", seconds=round(time.monotonic() - started))
+    if not interrupted.done():
+        interrupted.cancel()
+        _log.info("loaded", seconds=round(time.monotonic() - started, 1))
+        return await loading, False
+    _log.info("stopping: the models are not loaded to the end")
+    second = asyncio.ensure_future(stops.second.wait())
+    await asyncio.wait({loading, second}, timeout=_FLUSH_S, return_when=asyncio.FIRST_COMPLETED)
+    second.cancel()
+    if loading.done() and not loading.exception():
+        await _close(loading.result()[0])
+    return None, not loading.done()
+
+
+async def _serve(
+    deployment: Deployment,
+    group: Group,
+    serving: Serving,
+    sock: socket.socket,
+    ready: ReadyFile,
+    stops: StopSignals,
+) -> int:
+    from trserve.app import create_app
+    from trserve.http_server import HttpServer
+
+    url = url_of(sock, deployment.server.host)
+
+    def on_started() -> None:
+        ready.write(url)
+        log_ready(_log, deployment, url)
+
+    listen(sock, deployment.server.host)
+    server = HttpServer(
+        create_app(serving), access_log=deployment.server.access_log, on_started=on_started
+    )
+    running = asyncio.ensure_future(server.serve([sock]))
+    asked = asyncio.ensure_future(stops.first.wait())
+    try:
+        await asyncio.wait({running, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if not asked.done():
+            await running  # ended by itself: raises what ended it
+            return 1
+        server.should_exit = True
+        status = await _drain(group, deployment.server.drain_timeout, stops)
+        await _finish(server, running)
+        return status
+    finally:
+        asked.cancel()
+
+
+async def _drain(group: Group, limit_s: float, stops: StopSignals) -> int:
+    """Let running requests end, or end them after `limit_s` or on the second signal."""
+    left = _unfinished(group)
+    _log.info("stopping", running=left, limit_s=limit_s, hint="Ctrl-C again stops at once")
+    started = time.monotonic()
+    drained = daemon_call(lambda: group.drain(limit_s), "drain")
+    at_once = asyncio.ensure_future(stops.second.wait())
+    while not drained.done() and not at_once.done():
+        await asyncio.wait(
+            {drained, at_once}, timeout=_REMIND_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        if not drained.done() and not at_once.done():
+            _log.info("still running", running=_unfinished(group))
+    if at_once.done():
+        _log.warning("stopped at once", ended=_unfinished(group))
+        await _close(group)
+        return STOPPED_AT_ONCE
+    at_once.cancel()
+    if await drained:
+        _log.info("drained", seconds=round(time.monotonic() - started, 1))
+    else:
+        _log.warning("drain timeout", ended=_unfinished(group))
+        await _close(group)
+    return STOPPED
+
+
+async def _finish(server: HttpServer, running: asyncio.Future[None]) -> None:
+    """Wait for clients to read what there is; leave those that don't."""
+    done, _ = await asyncio.wait({running}, timeout=_FLUSH_S)
+    if not done:
+        server.force_exit = True
+        done, _ = await asyncio.wait({running}, timeout=_FLUSH_S)
+    if not done:
+        running.cancel()
+        await asyncio.wait({running})
+    elif error := running.exception():
+        raise error
+
+
+async def _close(group: Group) -> None:
+    closing = daemon_call(group.close, "close")
+    done, _ = await asyncio.wait({closing}, timeout=_CLOSE_S)
+    if done:
+        closing.result()
+    else:
+        _log.error("the engines do not stop; leaving them", waited_s=_CLOSE_S)
+
+
+def _unfinished(group: Group) -> int:
+    status = group.status()
+    return status.queued + status.active

@@ -1,0 +1,73 @@
+"""What the log says of a deployment before it is loaded, and once it is ready."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+
+from structlog.stdlib import BoundLogger
+
+from trsched.config import LlamaCppModel
+from trsched.errors import ConfigError
+from trsched.model_path import resolve_model_path
+from trserve.byte_size import byte_size
+from trserve.deployment import Deployment
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def log_deployment(log: BoundLogger, deployment: Deployment, url: str) -> None:
+    """Models, router, memory and address, as configured."""
+    group, server = deployment.group, deployment.server
+    log.info("configuration", source=deployment.source, group=group.name, url=url)
+    for i, model in enumerate(group.models):
+        facts: dict[str, object] = {"name": model.name, "engine": "profile"}
+        if isinstance(model, LlamaCppModel):
+            facts = {"name": model.name, "engine": "llamacpp", **_file(model, f"models[{i}].path")}
+        log.info("model", index=i, **facts, threshold=model.threshold)
+    log.info("router", name=group.router.name, **group.router.settings)
+    log.info(
+        "limits",
+        context=group.context,
+        kv_memory=byte_size(group.kv_bytes),
+        max_active=group.max_active or "as many as fit",
+        max_queue=group.max_queue,
+    )
+    if server.host not in _LOOPBACK and server.api_key is None:
+        log.warning("anyone who reaches this address may use the server: set TRSERVE_API_KEY")
+
+
+def _file(model: LlamaCppModel, field: str) -> dict[str, object]:
+    try:
+        path = resolve_model_path(model.path, field)
+    except ConfigError:
+        return {"file": model.path}  # loading will say what is wrong with it
+    facts: dict[str, object] = {"file": path.name, "size": byte_size(path.stat().st_size)}
+    return facts | ({"quantize": model.quantize} if model.quantize else {})
+
+
+def log_ready(log: BoundLogger, deployment: Deployment, url: str) -> None:
+    """The ready line, and a request to try."""
+    command = curl_example(deployment, url)
+    if deployment.server.json_logs:
+        log.info("ready", url=url, example=command)
+        return
+    log.info("ready", url=url)
+    if log.isEnabledFor(20):
+        print(f"\nTry it:\n  {command}\n", file=sys.stderr, flush=True)  # noqa: T201 - to be copied
+
+
+def curl_example(deployment: Deployment, url: str) -> str:
+    """A shell command that asks the server something."""
+    server = deployment.server
+    body = {
+        "model": server.served_name or deployment.group.name,
+        "messages": [{"role": "user", "content": "What is the capital of France?"}],
+        "stream": True,
+    }
+    key = ' -H "Authorization: Bearer $TRSERVE_API_KEY"' if server.api_key else ""
+    return (
+        f"curl -N {url}/v1/chat/completions -H 'Content-Type: application/json'{key}"
+        f" -d {shlex.quote(json.dumps(body))}"
+    )

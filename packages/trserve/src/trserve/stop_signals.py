@@ -1,0 +1,37 @@
+"""Ctrl-C and SIGTERM: the first asks the server to stop, the second to stop at once."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from types import TracebackType
+from typing import Self
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopSignals:
+    """Handles the signals while entered; main thread, inside the event loop."""
+
+    def __init__(self) -> None:
+        self.first = asyncio.Event()
+        self.second = asyncio.Event()
+
+    def __enter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._handle)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+    def _handle(self) -> None:
+        (self.second if self.first.is_set() else self.first).set()

@@ -126,7 +126,7 @@ def test_length(demo: Demo) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_stop_strings_over_token_boundaries(demo: Demo, stream: bool) -> None:
-    demo.group.reply = lambda request: Reply("one two STOP three", endless=True, burst=3)
+    demo.group.reply = lambda request: Reply("one two STOP three", burst=3, hold_after=9)
     answer = demo.chat(stop=["nothing", "o S"], stream=stream, max_tokens=300)
     if stream:
         text = "".join(

@@ -1,0 +1,85 @@
+"""`POST /v1/chat/completions`."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from trserve.answer import EventStream, JsonAnswer
+from trserve.choice import Choice
+from trserve.choice_extension import choice_extension
+from trserve.endpoints.current_serving import CurrentServing, RequestId, require_model
+from trserve.endpoints.documented_errors import GENERATION_ERRORS
+from trserve.generation import Generation
+from trserve.logprobs import chat_logprobs
+from trserve.order import place_order, too_long
+from trserve.response_usage import response_usage
+from trserve.schemas.chat_request import ChatCompletionRequest
+from trserve.schemas.chat_response import AnswerMessage, ChatChoice, ChatCompletion
+from trserve.sse import CHAT_CHUNK, ChunkWriter
+
+router = APIRouter(tags=["generation"])
+
+
+@router.post(
+    "/v1/chat/completions",
+    summary="Continue a conversation",
+    response_model=ChatCompletion,
+    responses=GENERATION_ERRORS
+    | {200: {"description": "The answer; with `stream`, chunks as server-sent events"}},
+)
+async def chat_completions(
+    body: ChatCompletionRequest, serving: CurrentServing, request_id: RequestId
+) -> Response:
+    """OpenAI's chat completions; what is not supported is refused by name."""
+    require_model(serving, body.model)
+    messages = [
+        {"role": message.role, "content": message.text}
+        | ({} if message.name is None else {"name": message.name})
+        for message in body.messages
+    ]
+    least = serving.tokenizer.least_tokens([message.text for message in body.messages])
+    if least > serving.context:
+        raise too_long(serving.context, f"at least {least} tokens of prompt", "messages")
+    order = place_order(
+        serving,
+        body,
+        [await serving.tokenizer.encode_chat(messages)],
+        id_prefix="chatcmpl-",
+        prompt_param="messages",
+        logprobs=body.logprob_count,
+        request_id=request_id,
+    )
+    generation = Generation(serving, order)
+    if not body.stream:
+        return JsonAnswer(generation, _completion)
+    logprobs = partial(chat_logprobs, serving.tokenizer) if order.logprobs else None
+    return EventStream(generation, ChunkWriter(order, CHAT_CHUNK, serving.fingerprint, logprobs))
+
+
+def _completion(generation: Generation) -> ChatCompletion:
+    order, serving = generation.order, generation.serving
+    return ChatCompletion(
+        id=order.id,
+        created=order.created,
+        model=order.model,
+        system_fingerprint=serving.fingerprint,
+        choices=[_choice(generation, choice) for choice in generation.choices],
+        usage=response_usage(generation),
+    )
+
+
+def _choice(generation: Generation, choice: Choice) -> ChatChoice:
+    text, tokens, offsets = choice.take()
+    logprobs = None
+    if generation.order.logprobs:
+        logprobs = chat_logprobs(generation.serving.tokenizer, tokens, offsets)
+    return ChatChoice(
+        index=choice.index,
+        message=AnswerMessage(content=text),
+        logprobs=logprobs,
+        finish_reason=choice.good_end,
+        tokenrouter=choice_extension(generation, choice, tokens),
+    )

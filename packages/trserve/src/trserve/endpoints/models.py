@@ -1,0 +1,31 @@
+"""`GET /v1/models`."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from trserve.endpoints.current_serving import CurrentServing, require_model
+from trserve.endpoints.documented_errors import documented_errors
+from trserve.schemas.server_responses import ModelCard, ModelList
+from trserve.serving import Serving
+
+router = APIRouter(tags=["models"])
+
+
+@router.get("/v1/models", summary="List the served names", responses=documented_errors(401))
+async def list_models(serving: CurrentServing) -> ModelList:
+    """One name: that of the group."""
+    return ModelList(data=[_card(serving)])
+
+
+@router.get(
+    "/v1/models/{model:path}", summary="Describe a name", responses=documented_errors(401, 404)
+)
+async def get_model(model: str, serving: CurrentServing) -> ModelCard:
+    """The same object as in the list."""
+    require_model(serving, model)
+    return _card(serving)
+
+
+def _card(serving: Serving) -> ModelCard:
+    return ModelCard(id=serving.name, created=serving.created)

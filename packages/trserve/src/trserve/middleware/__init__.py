@@ -1,0 +1,1 @@
+"""ASGI middleware, outermost first: exchange, api_key, body_limit."""

@@ -1,0 +1,62 @@
+"""Every HTTP exchange has an id, is counted, and gets an answer even if the server is at fault."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+import structlog
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from trserve.errors import ApiError
+from trserve.metrics import Metrics
+
+_log = structlog.get_logger("trserve")
+_SANE = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
+_SCOPE_KEY = "trserve.request_id"
+
+
+def request_id_of(request: Request) -> str:
+    """The id of the exchange, as in its response's `x-request-id`."""
+    request_id: str = request.scope[_SCOPE_KEY]
+    return request_id
+
+
+class ExchangeMiddleware:
+    """Sends the client's `x-request-id` back if it is sane, else a new one."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Unexpected errors are logged with the id and answered with 500."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        wanted = Headers(scope=scope).get("x-request-id", "")
+        request_id = wanted if _SANE.fullmatch(wanted) else uuid.uuid4().hex
+        scope[_SCOPE_KEY] = request_id
+        header = (b"x-request-id", request_id.encode())
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message = {**message, "headers": [*message.get("headers", ()), header]}
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        except Exception:
+            _log.exception("request failed", request_id=request_id, path=scope["path"])
+            if status:
+                raise
+            error = ApiError(500, "The server failed to answer.", code="internal_error")
+            await error.response()(scope, receive, send_with_id)
+        finally:
+            path = getattr(scope.get("route"), "path", "other")
+            self._metrics.responded(path, status or 499)

@@ -1,0 +1,1 @@
+"""OpenAI's request and response objects, as far as this server speaks them."""

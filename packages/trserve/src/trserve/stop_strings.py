@@ -1,0 +1,42 @@
+"""Stop strings in text that arrives piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class StopStrings:
+    """Passes text on up to the first stop string, without ever passing a part of it.
+
+    The first is the one that is complete first, whatever the pieces; of two that end at the same
+    character, the longer. Text that may be the beginning of a stop string waits for the next piece.
+    """
+
+    __slots__ = ("_held", "_prefixes", "_stops", "found")
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops = tuple(stops)
+        prefixes = {stop[:n] for stop in stops for n in range(1, len(stop))}
+        self._prefixes = tuple(sorted(prefixes, key=len, reverse=True))
+        self._held = ""
+        self.found = False
+
+    def push(self, text: str) -> str:
+        """The text that can go out; nothing more once `found`."""
+        if self.found:
+            return ""
+        text = self._held + text
+        ends = [(at + len(stop), at) for stop in self._stops if (at := text.find(stop)) >= 0]
+        if ends:
+            self.found = True
+            self._held = ""
+            return text[: min(ends)[1]]
+        kept = next((len(p) for p in self._prefixes if text.endswith(p)), 0)
+        cut = len(text) - kept
+        self._held = text[cut:]
+        return text[:cut]
+
+    def finish(self) -> str:
+        """The text that was held back, when no more comes."""
+        text, self._held = self._held, ""
+        return text

@@ -20,7 +20,7 @@ PACKAGES := trcore trrouters rbalance trsched trserve
 PURE     := $(filter-out trcore,$(PACKAGES))
 
 # llama.cpp without the parts nobody here needs; set CMAKE_ARGS yourself for Metal, CUDA or BLAS
-LLAMA_CMAKE_ARGS := -DLLAVA_BUILD=OFF -DGGML_OPENMP=OFF -DLLAMA_BUILD_TOOLS=OFF \
+LLAMA_CMAKE_ARGS := -DLLAVA_BUILD=OFF -DLLAMA_BUILD_TOOLS=OFF \
   -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_SERVER=OFF
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

@@ -69,18 +69,26 @@ class ChatClient:
     served_name: what the server calls its group; models: the names of the group's models.
     """
 
-    def __init__(self, url: str, api_key: str | None = None) -> None:
+    def __init__(
+        self, url: str, api_key: str | None = None, transport: httpx.BaseTransport | None = None
+    ) -> None:
         headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         base = url.rstrip("/").removesuffix("/v1")
         try:
-            self._http = httpx.Client(base_url=base, headers=headers, timeout=_TIMEOUT)
+            self._http = httpx.Client(
+                base_url=base, headers=headers, timeout=_TIMEOUT, transport=transport
+            )
         except (httpx.InvalidURL, ValueError) as error:
             raise ChatError(f"{url!r} is no URL of a server: {error}") from error
         try:
             self.served_name = str(self._get("/v1/models")["data"][0]["id"])
             self.models = [str(model["name"]) for model in self._get("/health")["subservers"]]
         except (LookupError, TypeError, ValueError) as error:
+            self._http.close()
             raise ChatError(f"{url} is no trserve server") from error
+        except ChatError:
+            self._http.close()
+            raise
 
     def __enter__(self) -> Self:
         return self

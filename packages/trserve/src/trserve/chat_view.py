@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 
 from rich.console import Console
 from rich.text import Text
@@ -34,7 +35,10 @@ class ChatView:
     def summary(self, answer: Answer) -> None:
         """The line after an answer."""
         self.console.print()
-        self.console.print(Text(summary_line(answer), "dim"), soft_wrap=True)
+        if self.console.is_terminal:
+            self.note(summary_line(answer))
+        else:
+            print(summary_line(answer), file=sys.stderr)  # noqa: T201 - stdout is the answer alone
 
     def note(self, text: str) -> None:
         """Something that isn't part of an answer."""

@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from trsched.errors import ConfigError, TrschedError
 from trserve import help_texts
 from trserve.cli_options import AsJson, Changes, Config, Context, KvMemory, MaxActive, Preset
 
@@ -162,6 +161,8 @@ def chat(
     options = ChatOptions(prompt, system, Sampling(max_tokens, temperature, seed), as_json)
     if url is not None:
         if preset is not None or config is not None or changes:
+            from trsched.errors import ConfigError
+
             raise ConfigError("--url", "a running server has its models: leave out --preset & co.")
         return chat_with_server(options, url, api_key or os.environ.get("TRSERVE_API_KEY"))
     from trserve.deployment import load_deployment
@@ -209,18 +210,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status. Bad configuration: 2 and one line on stderr."""
     try:
         return int(app(args=argv, prog_name="trserve", standalone_mode=False) or 0)
-    except ConfigError as error:
-        return _complain(str(error), BAD_CONFIGURATION)
     except typer.TyperException as error:
         return _complain(error.format_message(), BAD_CONFIGURATION)
-    except TrschedError as error:
-        return _complain(str(error), 1)
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:
         # the reader of our output left (`| head`); keep the interpreter's last flush quiet
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except Exception as error:
+        from trsched.errors import ConfigError, TrschedError
+
+        if isinstance(error, TrschedError):
+            return _complain(str(error), BAD_CONFIGURATION if isinstance(error, ConfigError) else 1)
+        raise
 
 
 def _complain(message: str, status: int) -> int:

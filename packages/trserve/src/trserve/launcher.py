@@ -53,8 +53,7 @@ def launch(deployment: Deployment) -> int:
 
 async def _run(deployment: Deployment, sock: socket.socket, ready: ReadyFile) -> tuple[int, bool]:
     with StopSignals() as stops:
-        log_deployment(_log, deployment, url_of(sock, deployment.server.host))
-        loaded, orphaned = await _load(deployment, stops)
+        loaded, orphaned = await _load(deployment, url_of(sock, deployment.server.host), stops)
         if loaded is None:
             return STOPPED_AT_ONCE, orphaned
         group, serving = loaded
@@ -65,11 +64,16 @@ async def _run(deployment: Deployment, sock: socket.socket, ready: ReadyFile) ->
 
 
 async def _load(
-    deployment: Deployment, stops: StopSignals
+    deployment: Deployment, url: str, stops: StopSignals
 ) -> tuple[tuple[Group, Serving] | None, bool]:
     """The group, loaded in a thread; (None, is the thread still busy) when interrupted."""
+    checked = False
 
     def report(line: str) -> None:
+        nonlocal checked
+        if not checked:  # a configuration that cannot be served is one line, not a log
+            checked = True
+            log_deployment(_log, deployment, url)
         if stops.first.is_set():
             raise KeyboardInterrupt  # unwinds the loader, which frees what it has
         _log.info(line)
@@ -90,8 +94,9 @@ async def _load(
             _log.info("still loading", seconds=round(time.monotonic() - started))
     if not interrupted.done():
         interrupted.cancel()
+        loaded = await loading
         _log.info("loaded", seconds=round(time.monotonic() - started, 1))
-        return await loading, False
+        return loaded, False
     _log.info("stopping: the models are not loaded to the end")
     second = asyncio.ensure_future(stops.second.wait())
     await asyncio.wait({loading, second}, timeout=_FLUSH_S, return_when=asyncio.FIRST_COMPLETED)

@@ -21,6 +21,7 @@ from trserve.logs import configure_logging
 from trserve.open_serving import open_serving
 
 _HOST = "127.0.0.1"
+_PATIENCE_S = 2.0
 
 
 @contextmanager
@@ -53,8 +54,10 @@ def local_server(deployment: Deployment) -> Iterator[tuple[str, str]]:
             yield url_of(sock, _HOST), key
         finally:
             group.close()
-            server.force_exit = server.should_exit = True
-            thread.join(timeout=5.0)
+            server.should_exit = True
+            thread.join(_PATIENCE_S)
+            server.force_exit = True  # a connection that nobody closes
+            thread.join(_PATIENCE_S)
 
 
 @contextmanager

@@ -18,22 +18,13 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def log_deployment(log: BoundLogger, deployment: Deployment, url: str) -> None:
-    """Models, router, memory and address, as configured."""
+    """What is served, from which files, and where; the group itself reports how."""
     group, server = deployment.group, deployment.server
-    log.info("configuration", source=deployment.source, group=group.name, url=url)
+    log.info("configuration", source=deployment.source, name=group.name, url=url)
     for i, model in enumerate(group.models):
-        facts: dict[str, object] = {"name": model.name, "engine": "profile"}
         if isinstance(model, LlamaCppModel):
-            facts = {"name": model.name, "engine": "llamacpp", **_file(model, f"models[{i}].path")}
-        log.info("model", index=i, **facts, threshold=model.threshold)
-    log.info("router", name=group.router.name, **group.router.settings)
-    log.info(
-        "limits",
-        context=group.context,
-        kv_memory=byte_size(group.kv_bytes),
-        max_active=group.max_active or "as many as fit",
-        max_queue=group.max_queue,
-    )
+            log.info("model file", index=i, name=model.name, **_file(model, f"models[{i}].path"))
+    log.info("limits", context=group.context, kv_memory=byte_size(group.kv_bytes))
     if server.host not in _LOOPBACK and server.api_key is None:
         log.warning("anyone who reaches this address may use the server: set TRSERVE_API_KEY")
 

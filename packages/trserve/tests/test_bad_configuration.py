@@ -1,0 +1,177 @@
+"""Every bad configuration is exit status 2 and one line that names the field."""
+
+from __future__ import annotations
+
+import logging
+import socket
+
+import pytest
+import structlog
+
+from trserve.cli import main
+from trserve.settings import known_settings
+
+GROUP = """
+name: mine
+models:
+  - {engine: profile, name: small, step_ms: [1.0]}
+  - {engine: profile, name: large, step_ms: [2.0]}
+router: {name: bernoulli}
+context: 64
+kv_memory: 1MiB
+server: {port: 0}
+"""
+GGUF = "models[0]={engine: llamacpp, name: a, path: %s}"
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    for name in known_settings():
+        monkeypatch.delenv(f"TRSERVE_{name.upper()}", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def own_logging():
+    """`launch` sets up the process's logging; put back what was there."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    configuration = structlog.get_config()
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.configure(**configuration)
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(GROUP)
+    (tmp_path / "wrong.gguf").write_bytes(b"GGUF" + bytes(100))
+    (tmp_path / "text.gguf").write_text("not a model at all")
+    (tmp_path / "empty.gguf").touch()
+    return path
+
+
+def refused(capsys, *arguments):
+    status = main([str(argument) for argument in arguments])
+    output, error = capsys.readouterr()
+    assert (status, output) == (2, "")
+    assert error.startswith("trserve: ")
+    assert error.count("\n") == 1
+    return error.removeprefix("trserve: ")
+
+
+CASES = [
+    ("router.name=r_stich", "router.name: ", "r_stitch"),
+    ("router.name=r_stitch", "router.name: ", "logits"),
+    ("router.settings.q=1", "router.settings: ", "'q'"),
+    ("router.settings.p=2", "router.settings: ", "p must be a probability"),
+    ("router.settings=3", "router.settings: ", "object"),
+    (GGUF % "{folder}/none.gguf", "models[0].path: ", "no such file"),
+    (GGUF % "{folder}", "models[0].path: ", "no such file"),
+    (GGUF % "{folder}/wrong.gguf", "models[0].path: ", "wrong.gguf"),
+    (GGUF % "{folder}/text.gguf", "models[0].path: ", "text.gguf"),
+    (GGUF % "{folder}/empty.gguf", "models[0].path: ", "empty.gguf"),
+    (GGUF % "package://no_such_package/m.gguf", "models[0].path: ", "no-such-package"),
+    (GGUF % "package://trserve/models/none.gguf", "models[0].path: ", "none.gguf"),
+    (GGUF % "package://nonsense", "models[0].path: ", "package://PACKAGE/FILE"),
+    ("models[1].vocab_size=300", "models[1]: ", "'large' and 'small' have different"),
+    ("models[1].threshold=500", "models[1].threshold: ", "500"),
+    ("models[1].threshold=0", "models[1].threshold: ", "at least 1"),
+    ("models[1].threshold=two", "models[1].threshold: ", "int"),
+    ("models[1].engine=vulcan", "models[1].engine: ", "vulcan"),
+    ("models[1].treshold=2", "models[1].treshold: ", "did you mean 'threshold'?"),
+    ("models[5].threshold=2", "--set models[5]: ", "there are 2"),
+    ("kv_memory=1KiB", "kv_memory: ", "cannot hold one request"),
+    ("kv_memory=plenty", "kv_memory: ", "not a size"),
+    ("context=0", "context: ", "at least 8"),
+    ("context=long", "--context: ", "integer"),
+    ("contxt=3", "contxt: ", "did you mean 'context'?"),
+    ("on_peer_death=panic", "on_peer_death: ", "panic"),
+    ("server.port=-1", "--port: ", "greater than or equal to 0"),
+    ("server.prot=1", "server.prot: ", "did you mean 'port'?"),
+    ("server.host=256.0.0.1", "server.host: ", "256.0.0.1"),
+    ("server.max_body=big", "--max-body: ", "not a size"),
+]
+
+
+@pytest.mark.parametrize("command", ["check", "launch"])
+@pytest.mark.parametrize(("change", "field", "message"), CASES)
+def test_settings(capsys, config, command, change, field, message):
+    change = change.replace("{folder}", str(config.parent))
+    file = [config] if command == "check" else ["--config", config]
+    error = refused(capsys, command, *file, "--set", change)
+    assert error.startswith(field)
+    assert message in error
+
+
+@pytest.mark.parametrize("command", ["check", "launch"])
+def test_thresholds_that_deadlock(capsys, config, command):
+    changes = ["models[0].threshold=2", "models[1].threshold=2", "max_active=2"]
+    file = [config] if command == "check" else ["--config", config]
+    error = refused(capsys, command, *file, *(part for c in changes for part in ("--set", c)))
+    assert error.startswith("models[].threshold: ")
+    assert "can deadlock" in error
+
+
+@pytest.mark.parametrize("command", ["check", "launch", "chat"])
+def test_unknown_preset(capsys, command):
+    error = refused(capsys, command, "--preset", "smol-rstich")
+    assert error.startswith("preset: ")
+    assert "did you mean 'smol-rstitch'?" in error
+    assert "profile-demo" in error
+
+
+@pytest.mark.parametrize("command", ["check", "launch"])
+def test_port_in_use(capsys, config, command):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        file = [config] if command == "check" else ["--config", config]
+        error = refused(capsys, command, *file, "--set", f"server.port={port}")
+    assert error.startswith(f"server.port: {port} is in use")
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "message"),
+    [
+        ("models: [", "config {path} line 1: ", ""),
+        (GROUP + "context: 3\n", "config {path} line ", "'context' is given twice"),
+        ("", "config {path}: ", "expected settings"),
+        ("- 1", "config {path}: ", "list"),
+        ("name: x", "configuration: ", "models"),
+        (GROUP + "extra: 1", "extra: ", "unknown setting"),
+        (GROUP.replace("[1.0]", "fast"), "models[0].step_ms: ", "array"),
+        (GROUP.replace("port: 0", "port: [1]"), "server.port: ", "integer"),
+    ],
+)
+def test_files(capsys, config, text, field, message):
+    config.write_text(text)
+    error = refused(capsys, "check", config)
+    assert error.startswith(field.format(path=config))
+    assert message in error
+
+
+def test_variables(capsys, config, monkeypatch):
+    monkeypatch.setenv("TRSERVE_DRAIN_TIMEOUT", "soon")
+    assert refused(capsys, "check", config).startswith("TRSERVE_DRAIN_TIMEOUT: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["launch"], "nothing to serve"),
+        (["launch", "--preset", "smol-slm", "--config", "f.yaml"], "cannot be combined"),
+        (["launch", "--config", "none.yaml"], "none.yaml: No such file"),
+        (["launch", "--port", "many"], "'--port'"),
+        (["launch", "--prot", "1"], "--prot"),
+        (["lanch"], "lanch"),
+        (["check", "a.yaml", "b.yaml"], "b.yaml"),
+        (["chat", "--url", "http://127.0.0.1:9", "--preset", "smol-slm"], "--url"),
+        (["chat", "--url", "localhost"], "--url"),
+        (["chat", "--url", "ftp://localhost"], "--url"),
+        (["chat", "--temperature", "-1"], "'--temperature'"),
+        (["launch", "-p", "profile-demo", "--ready-file", "/no/such/folder/f"], "ready_file"),
+    ],
+)
+def test_command_lines(capsys, arguments, message):
+    assert message in refused(capsys, *arguments)

@@ -153,7 +153,9 @@ class ChatClient:
     def _trouble(self, error: httpx.HTTPError) -> str:
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             return f"no server answers at {self._http.base_url} ({error})"
-        return f"the connection to {self._http.base_url} broke ({error or type(error).__name__})"
+        return (
+            f"the connection to {self._http.base_url} broke ({str(error) or type(error).__name__})"
+        )
 
 
 def _chunks(response: httpx.Response) -> Iterator[dict[str, Any]]:

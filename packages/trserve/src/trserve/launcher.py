@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 STOPPED = 0
 STOPPED_AT_ONCE = 130
 
-_REMIND_S = 5.0  # how often a long wait is mentioned in the log
+_REMIND_S = 3.0  # how often a long wait is mentioned in the log
 _FLUSH_S = 2.0  # for clients to read their last chunk once the group has ended everything
 _CLOSE_S = 10.0
 
@@ -67,13 +67,13 @@ async def _load(
     deployment: Deployment, url: str, stops: StopSignals
 ) -> tuple[tuple[Group, Serving] | None, bool]:
     """The group, loaded in a thread; (None, is the thread still busy) when interrupted."""
-    checked = False
+    doing = ""
 
     def report(line: str) -> None:
-        nonlocal checked
-        if not checked:  # a configuration that cannot be served is one line, not a log
-            checked = True
+        nonlocal doing
+        if not doing:  # a configuration that cannot be served is one line, not a log
             log_deployment(_log, deployment, url)
+        doing = line
         if stops.first.is_set():
             raise KeyboardInterrupt  # unwinds the loader, which frees what it has
         _log.info(line)
@@ -87,11 +87,9 @@ async def _load(
     loading = daemon_call(open_all, "load")
     interrupted = asyncio.ensure_future(stops.first.wait())
     while not loading.done() and not interrupted.done():
-        await asyncio.wait(
-            {loading, interrupted}, timeout=_REMIND_S, return_when=asyncio.FIRST_COMPLETED
-        )
+        await _first(loading, interrupted, limit_s=_REMIND_S)
         if not loading.done() and not interrupted.done():
-            _log.info("still loading", seconds=round(time.monotonic() - started))
+            _log.info("still loading", doing=doing, seconds=round(time.monotonic() - started))
     if not interrupted.done():
         interrupted.cancel()
         loaded = await loading
@@ -99,7 +97,7 @@ async def _load(
         return loaded, False
     _log.info("stopping: the models are not loaded to the end")
     second = asyncio.ensure_future(stops.second.wait())
-    await asyncio.wait({loading, second}, timeout=_FLUSH_S, return_when=asyncio.FIRST_COMPLETED)
+    await _first(loading, second, limit_s=_FLUSH_S)
     second.cancel()
     if loading.done() and not loading.exception():
         await _close(loading.result()[0])
@@ -130,7 +128,7 @@ async def _serve(
     running = asyncio.ensure_future(server.serve([sock]))
     asked = asyncio.ensure_future(stops.first.wait())
     try:
-        await asyncio.wait({running, asked}, return_when=asyncio.FIRST_COMPLETED)
+        await _first(running, asked)
         if not asked.done():
             await running  # ended by itself: raises what ended it
             return 1
@@ -150,9 +148,7 @@ async def _drain(group: Group, limit_s: float, stops: StopSignals) -> int:
     drained = daemon_call(lambda: group.drain(limit_s), "drain")
     at_once = asyncio.ensure_future(stops.second.wait())
     while not drained.done() and not at_once.done():
-        await asyncio.wait(
-            {drained, at_once}, timeout=_REMIND_S, return_when=asyncio.FIRST_COMPLETED
-        )
+        await _first(drained, at_once, limit_s=_REMIND_S)
         if not drained.done() and not at_once.done():
             _log.info("still running", running=_unfinished(group))
     if at_once.done():
@@ -188,6 +184,10 @@ async def _close(group: Group) -> None:
         closing.result()
     else:
         _log.error("the engines do not stop; leaving them", waited_s=_CLOSE_S)
+
+
+async def _first(*futures: asyncio.Future[Any], limit_s: float | None = None) -> None:
+    await asyncio.wait(futures, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
 
 
 def _unfinished(group: Group) -> int:

@@ -32,10 +32,15 @@ class _Settings(BaseSettings):
 
     @classmethod
     def settings_customise_sources(
-        cls, settings_cls: type[BaseSettings], **sources: PydanticBaseSettingsSource
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Only what is passed: `resolve` merges the sources and so can name the one at fault."""
-        return (sources["init_settings"],)
+        return (init_settings,)
 
     @classmethod
     def resolve(cls, flags: Mapping[str, Any], file: Mapping[str, Any], section: str = "") -> Self:

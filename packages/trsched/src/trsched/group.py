@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
 from trcore import PeerRing
@@ -32,6 +32,10 @@ Report = Callable[[str], None]
 _RECORD_OVERHEAD = 512
 
 
+def _say_nothing(line: str) -> None:
+    del line
+
+
 class Group:
     """Subservers, their rings and the client loop, in one process.
 
@@ -39,7 +43,11 @@ class Group:
     """
 
     def __init__(
-        self, plan: GroupPlan, engines: list[Engine], deliver: Deliver, report: Report
+        self,
+        plan: GroupPlan,
+        engines: Sequence[Engine],
+        deliver: Deliver = deliver_to_streams,
+        report: Report = _say_nothing,
     ) -> None:
         self.config = plan.config
         self.plan = plan
@@ -86,7 +94,7 @@ class Group:
         config: GroupConfig,
         *,
         deliver: Deliver = deliver_to_streams,
-        report: Report = lambda line: None,
+        report: Report = _say_nothing,
     ) -> Group:
         """Check, load and start a group; takes as long as loading the models.
 

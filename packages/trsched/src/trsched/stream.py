@@ -31,6 +31,10 @@ class Stream:
             if isinstance(event, FinalEvent):
                 return
 
+    def drained(self) -> bool:
+        """Whether no event waits to be taken."""
+        return self._events.empty()
+
     def result(self) -> tuple[list[TokenEvent], FinalEvent]:
         """All tokens and the final event. Blocks until the request has ended."""
         *tokens, final = self

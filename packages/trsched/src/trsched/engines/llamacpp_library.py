@@ -16,6 +16,10 @@ from typing import Any
 
 from trsched.errors import EngineError
 
+# libgomp reads this when it is loaded. Its default spins at every barrier of every layer for as long
+# as it takes; once anything else wants a core (the server does), a step then takes ten times longer.
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+
 try:
     import llama_cpp.llama_cpp as api
 except ImportError as error:  # pragma: no cover - exercised by the packaging tests

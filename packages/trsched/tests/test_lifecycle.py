@@ -1,0 +1,199 @@
+"""Every state of a request × every cause of its end: one final event, all KV free again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+
+import pytest
+
+from packages.trsched.tests.gate_engine import GateEngine
+from packages.trsched.tests.groups import gate_group, profile_config, request
+from trrouters.draws import ROUTING_STREAM, uniform
+from trsched.group import Group
+from trsched.request import FinalEvent, TokenEvent
+from trsched.stream import Stream
+
+
+@dataclass
+class Scene:
+    """A group held still, with `victim` in the state under test and `others` around it."""
+
+    group: Group
+    engines: list[GateEngine]
+    victim: Stream
+    others: list[Stream]
+
+
+ALWAYS = {"p": 1.0}  # every token of model 0 is dropped and made by model 1 instead
+
+
+def queued(timeout_s: float | None) -> Scene:
+    """Waiting for admission: the group is full."""
+    group, engines = gate_group(profile_config("bernoulli", ALWAYS, max_active=1))
+    engines[0].hold()
+    first = group.submit(request(1))
+    engines[0].wait_for(lambda engine: engine.entered == 1)
+    return Scene(group, engines, group.submit(request(2, timeout_s=timeout_s)), [first])
+
+
+def running(timeout_s: float | None) -> Scene:
+    """In the batch that steps."""
+    group, engines = gate_group(profile_config("bernoulli", ALWAYS))
+    engines[0].hold()
+    victim = group.submit(request(1, timeout_s=timeout_s))
+    engines[0].wait_for(lambda engine: engine.entered == 1)
+    return Scene(group, engines, victim, [])
+
+
+def in_client_ring(timeout_s: float | None) -> Scene:
+    """Admitted, in the inbox of an entry that is busy with another request."""
+    group, engines = gate_group(profile_config("bernoulli", ALWAYS))
+    engines[0].hold()
+    first = group.submit(request(1))
+    engines[0].wait_for(lambda engine: engine.entered == 1)
+    victim = group.submit(request(2, timeout_s=timeout_s))
+    return Scene(group, engines, victim, [first])
+
+
+def in_peer_ring(timeout_s: float | None) -> Scene:
+    """Handed over, in the inbox of a peer that is busy with another request."""
+    group, engines = gate_group(profile_config("bernoulli", ALWAYS))
+    engines[1].hold()
+    first = group.submit(request(1))
+    engines[1].wait_for(lambda engine: engine.entered == 1)
+    victim = group.submit(request(2, timeout_s=timeout_s))
+    engines[0].wait_for(lambda engine: engine.entered == 2)
+    return Scene(group, engines, victim, [first])
+
+
+def pending(timeout_s: float | None) -> Scene:
+    """Pending at its entry while the peer steps it."""
+    group, engines = gate_group(profile_config("bernoulli", ALWAYS))
+    engines[1].hold()
+    victim = group.submit(request(1, timeout_s=timeout_s))
+    engines[1].wait_for(lambda engine: engine.entered == 1)
+    return Scene(group, engines, victim, [])
+
+
+RATE = 0.05
+LONG = 40
+
+
+def in_delayed_buffer(timeout_s: float | None) -> Scene:
+    """Waits at the peer for a second request, while the only other one stays at model 0."""
+    stays = next(seed for seed in count() if min(draws(seed)) >= RATE)
+    leaves = next(seed for seed in count() if draws(seed)[0] < RATE)
+    group, engines = gate_group(profile_config("bernoulli", {"p": RATE}, thresholds=[1, 2]))
+    engines[0].hold()
+    first = group.submit(request(stays, LONG))
+    engines[0].wait_for(lambda engine: engine.entered == 1)
+    victim = group.submit(request(leaves, timeout_s=timeout_s))
+    while group.status().subservers[0].handoffs_sent == 0:
+        entered = engines[0].entered
+        engines[0].let_go(steps=1)
+        engines[0].wait_for(lambda engine, seen=entered: engine.entered > seen)
+    until(lambda: group.status().subservers[1].waiting == 1)
+    assert engines[1].entered == 0
+    return Scene(group, engines, victim, [first])
+
+
+def draws(seed: int) -> list[float]:
+    return [uniform(seed, position, ROUTING_STREAM) for position in range(5, 5 + LONG)]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Block until another thread has made `condition` true."""
+    pause = threading.Event()
+    for _ in range(20_000):
+        if condition():
+            return
+        pause.wait(0.001)
+    raise AssertionError("never happened")
+
+
+STATES = [queued, running, in_client_ring, in_peer_ring, pending, in_delayed_buffer]
+
+
+@pytest.fixture(params=STATES, ids=lambda state: state.__name__)
+def state(request: pytest.FixtureRequest) -> Iterator[Callable[[float | None], Scene]]:
+    scenes: list[Scene] = []
+
+    def build(timeout_s: float | None = None) -> Scene:
+        scenes.append(request.param(timeout_s))
+        return scenes[-1]
+
+    yield build
+    for scene in scenes:
+        for engine in scene.engines:
+            engine.let_go()
+        scene.group.close()
+
+
+def assert_one_final(stream: Stream, reasons: set[str]) -> FinalEvent:
+    tokens, final = stream.result()
+    assert final.reason in reasons, final
+    assert [token.position for token in tokens] == list(range(len(tokens)))
+    assert all(isinstance(token, TokenEvent) for token in tokens)
+    assert stream.drained()
+    return final
+
+
+def assert_clean(scene: Scene) -> None:
+    """The others end as they should; then nothing is left anywhere."""
+    for engine in scene.engines:
+        engine.let_go()
+    for other in scene.others:
+        assert_one_final(other, {"length"})
+    for engine in scene.engines:
+        engine.wait_for(lambda engine: engine.used == 0)
+    status = scene.group.status()
+    assert (status.active, status.queued) == (0, 0)
+    # A new request on the same slots still works.
+    assert_one_final(scene.group.submit(request(9)), {"length"})
+
+
+def test_abort(state: Callable[..., Scene]) -> None:
+    scene = state()
+    scene.group.abort(scene.victim)
+    assert_one_final(scene.victim, {"abort"})
+    scene.group.abort(scene.victim)  # a second time does nothing
+    assert_clean(scene)
+
+
+def test_deadline(state: Callable[..., Scene]) -> None:
+    scene = state(0.1)
+    assert_one_final(scene.victim, {"deadline"})
+    assert_clean(scene)
+
+
+def test_shutdown(state: Callable[..., Scene]) -> None:
+    scene = state()
+    closing = threading.Thread(target=scene.group.close)
+    closing.start()
+    assert_one_final(scene.victim, {"shutdown"})
+    for other in scene.others:
+        assert_one_final(other, {"shutdown"})
+    for engine in scene.engines:
+        engine.let_go()
+    closing.join(20)
+    assert not closing.is_alive()
+    assert scene.group.status().active == 0
+
+
+@pytest.mark.parametrize("dying", [0, 1])
+def test_death_of_a_model(state: Callable[..., Scene], dying: int) -> None:
+    """The request goes on with the model that is left, marked degraded."""
+    scene = state()
+    survivor = scene.engines[1 - dying]
+    scene.engines[dying].break_down()
+    survivor.let_go()
+    final = assert_one_final(scene.victim, {"length"})
+    assert final.degraded
+    for other in scene.others:
+        assert_one_final(other, {"length"})
+    survivor.wait_for(lambda engine: engine.used == 0)
+    assert_one_final(scene.group.submit(request(9)), {"length"})  # new ones are served, too
+    assert [s.alive for s in scene.group.status().subservers] == [dying != 0, dying != 1]

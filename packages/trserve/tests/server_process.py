@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from trserve.settings import ENV_PREFIX
+from trserve.settings import ENV_PREFIX, known_settings
 
 TIMEOUT = 60.0
 
@@ -23,7 +23,8 @@ class ServerProcess:
     """`arguments` follow `python -W error`. Its stderr is read as it comes."""
 
     def __init__(self, arguments: list[str]) -> None:
-        environment = {n: v for n, v in os.environ.items() if not n.startswith(ENV_PREFIX)}
+        variables = {ENV_PREFIX + name.upper() for name in known_settings()}
+        environment = {name: value for name, value in os.environ.items() if name not in variables}
         self.process = subprocess.Popen(
             [sys.executable, "-W", "error", *arguments],
             stdout=subprocess.PIPE,

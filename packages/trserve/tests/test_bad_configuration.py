@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 
 import pytest
-import structlog
 
+from packages.trserve.tests.process_state import clear_variables, kept_logging
 from trserve.cli import main
-from trserve.settings import known_settings
 
 GROUP = """
 name: mine
@@ -26,20 +24,13 @@ GGUF = "models[0]={engine: llamacpp, name: a, path: %s}"
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch):
-    for name in known_settings():
-        monkeypatch.delenv(f"TRSERVE_{name.upper()}", raising=False)
+    clear_variables(monkeypatch)
 
 
 @pytest.fixture(autouse=True)
 def own_logging():
-    """`launch` sets up the process's logging; put back what was there."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    configuration = structlog.get_config()
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.configure(**configuration)
+    with kept_logging():
+        yield
 
 
 @pytest.fixture

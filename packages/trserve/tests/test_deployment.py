@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from packages.trserve.tests.process_state import clear_variables
 from trsched.errors import ConfigError
 from trserve.deployment import load_deployment
 from trserve.presets import preset_names
-from trserve.settings import known_settings
 
 GROUP = """
 name: mine
@@ -23,8 +23,7 @@ server:
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch):
-    for name in known_settings():
-        monkeypatch.delenv(f"TRSERVE_{name.upper()}", raising=False)
+    clear_variables(monkeypatch)
 
 
 @pytest.fixture

@@ -143,6 +143,32 @@ def test_loading_can_be_interrupted(reports):
     assert "Traceback" not in "".join(lines)
 
 
+STUCK = """
+import sys, threading, trserve.group_end
+from trsched.group import Group
+from trserve.cli import main
+
+trserve.group_end._PATIENCE_S = 0.1
+Group.close = lambda group: threading.Event().wait()
+sys.exit(main(["launch", "--preset", "profile-demo", "--port", "0"]))
+"""
+
+
+def test_an_engine_that_does_not_stop():
+    with server_process(["-c", STUCK]) as server:
+        server.wait_for("ready")
+        server.signal()
+        server.wait_for("do not stop")
+        status, _, _ = server.finish()
+    assert status == 0
+
+
+def test_a_variable_that_sets_nothing(monkeypatch, tmp_path):
+    monkeypatch.setenv("TRSERVE_PROT", "9")
+    with server_process(["-c", STUCK]) as server:
+        assert "TRSERVE_PORT" in server.wait_for("TRSERVE_PROT")
+
+
 def test_a_port_taken_meanwhile(tmp_path):
     with running_server(tmp_path) as (_, url):
         port = re.sub(r".*:", "", url)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from packages.trserve.tests.process_state import clear_variables
 from trsched.errors import ConfigError
-from trserve.settings import GroupSettings, ServerSettings, known_settings, unknown_variables
+from trserve.settings import GroupSettings, ServerSettings, unknown_variables
 
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch):
-    for name in known_settings():
-        monkeypatch.delenv(f"TRSERVE_{name.upper()}", raising=False)
+    clear_variables(monkeypatch)
 
 
 def resolve(flags=None, file=None):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 import os
 import pty
 import re
@@ -13,9 +12,9 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-import structlog
 from rich.console import Console
 
+from packages.trserve.tests.process_state import kept_logging
 from packages.trserve.tests.server_process import TIMEOUT
 from trserve.chat_client import Answer, Fragment
 from trserve.chat_view import ChatView, summary_line
@@ -33,13 +32,8 @@ LONG = ["--set", "models[0].eos_rate=0", "--set", "models[1].eos_rate=0"]
 
 @pytest.fixture(autouse=True)
 def own_logging():
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    configuration = structlog.get_config()
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.configure(**configuration)
+    with kept_logging():
+        yield
 
 
 def test_one_shot_json(capsys):
@@ -188,3 +182,14 @@ def test_ctrl_c_stops_the_answer_then_leaves(terminal):
     terminal.read_to("> ")
     terminal.type("\x03")
     assert terminal.process.wait(TIMEOUT) == 0
+
+
+@pytest.mark.models
+def test_the_demo_pair(capsys):
+    question = "What is the capital of France?"
+    assert main(["chat", "--preset", "smol-rstitch", "--json", "--prompt", question]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert "Paris" in answer["text"]
+    assert answer["finish_reason"] == "stop"
+    assert all(answer["tokens_per_model"].values())
+    assert set(answer["model_per_token"]) == {0, 1}

@@ -13,6 +13,7 @@ import structlog
 
 from trserve.daemon_call import daemon_call
 from trserve.deployment import Deployment
+from trserve.group_end import GroupEnd
 from trserve.listener import listen, reserve, url_of
 from trserve.logs import configure_logging
 from trserve.ready_file import ReadyFile, ready_file
@@ -30,7 +31,6 @@ STOPPED_AT_ONCE = 130
 
 _REMIND_S = 3.0  # how often a long wait is mentioned in the log
 _FLUSH_S = 2.0  # for clients to read their last chunk once the group has ended everything
-_CLOSE_S = 10.0
 
 _log = structlog.get_logger("trserve")
 
@@ -57,10 +57,12 @@ async def _run(deployment: Deployment, sock: socket.socket, ready: ReadyFile) ->
         if loaded is None:
             return STOPPED_AT_ONCE, orphaned
         group, serving = loaded
+        end = GroupEnd(group)
         try:
-            return await _serve(deployment, group, serving, sock, ready, stops), False
+            status = await _serve(deployment, serving, sock, ready, stops, end)
         finally:
-            await _close(group)
+            closed = await end.close()
+        return status, not closed
 
 
 async def _load(
@@ -71,11 +73,11 @@ async def _load(
 
     def report(line: str) -> None:
         nonlocal doing
+        if stops.first.is_set():
+            raise KeyboardInterrupt  # unwinds the loader, which frees what it has
         if not doing:  # a configuration that cannot be served is one line, not a log
             log_deployment(_log, deployment, url)
         doing = line
-        if stops.first.is_set():
-            raise KeyboardInterrupt  # unwinds the loader, which frees what it has
         _log.info(line)
 
     def open_all() -> tuple[Group, Serving]:
@@ -100,17 +102,17 @@ async def _load(
     await _first(loading, second, limit_s=_FLUSH_S)
     second.cancel()
     if loading.done() and not loading.exception():
-        await _close(loading.result()[0])
+        return None, not await GroupEnd(loading.result()[0]).close()
     return None, not loading.done()
 
 
 async def _serve(
     deployment: Deployment,
-    group: Group,
     serving: Serving,
     sock: socket.socket,
     ready: ReadyFile,
     stops: StopSignals,
+    end: GroupEnd,
 ) -> int:
     from trserve.app import create_app
     from trserve.http_server import HttpServer
@@ -133,34 +135,34 @@ async def _serve(
             await running  # ended by itself: raises what ended it
             return 1
         server.should_exit = True
-        status = await _drain(group, deployment.server.drain_timeout, stops)
+        status = await _drain(end, deployment.server.drain_timeout, stops)
         await _finish(server, running)
         return status
     finally:
         asked.cancel()
 
 
-async def _drain(group: Group, limit_s: float, stops: StopSignals) -> int:
+async def _drain(end: GroupEnd, limit_s: float, stops: StopSignals) -> int:
     """Let running requests end, or end them after `limit_s` or on the second signal."""
-    left = _unfinished(group)
+    left = end.unfinished
     _log.info("stopping", running=left, limit_s=limit_s, hint="Ctrl-C again stops at once")
     started = time.monotonic()
-    drained = daemon_call(lambda: group.drain(limit_s), "drain")
+    drained = daemon_call(lambda: end.group.drain(limit_s), "drain")
     at_once = asyncio.ensure_future(stops.second.wait())
     while not drained.done() and not at_once.done():
         await _first(drained, at_once, limit_s=_REMIND_S)
         if not drained.done() and not at_once.done():
-            _log.info("still running", running=_unfinished(group))
+            _log.info("still running", running=end.unfinished)
     if at_once.done():
-        _log.warning("stopped at once", ended=_unfinished(group))
-        await _close(group)
+        _log.warning("stopped at once", ended=end.unfinished)
+        await end.close()
         return STOPPED_AT_ONCE
     at_once.cancel()
     if await drained:
         _log.info("drained", seconds=round(time.monotonic() - started, 1))
     else:
-        _log.warning("drain timeout", ended=_unfinished(group))
-        await _close(group)
+        _log.warning("drain timeout", ended=end.unfinished)
+        await end.close()
     return STOPPED
 
 
@@ -177,19 +179,5 @@ async def _finish(server: HttpServer, running: asyncio.Future[None]) -> None:
         raise error
 
 
-async def _close(group: Group) -> None:
-    closing = daemon_call(group.close, "close")
-    done, _ = await asyncio.wait({closing}, timeout=_CLOSE_S)
-    if done:
-        closing.result()
-    else:
-        _log.error("the engines do not stop; leaving them", waited_s=_CLOSE_S)
-
-
 async def _first(*futures: asyncio.Future[Any], limit_s: float | None = None) -> None:
     await asyncio.wait(futures, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
-
-
-def _unfinished(group: Group) -> int:
-    status = group.status()
-    return status.queued + status.active

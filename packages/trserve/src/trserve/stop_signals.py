@@ -1,12 +1,17 @@
-"""Ctrl-C and SIGTERM: the first asks the server to stop, the second to stop at once."""
+"""Ctrl-C and SIGTERM: the first asks the server to stop, the second to stop at once.
+
+A third ends the process there and then, whatever is still being cleaned up.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from types import TracebackType
 from typing import Self
 
+KILLED = 130
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -34,4 +39,6 @@ class StopSignals:
             loop.remove_signal_handler(number)
 
     def _handle(self) -> None:
+        if self.second.is_set():
+            os._exit(KILLED)
         (self.second if self.first.is_set() else self.first).set()

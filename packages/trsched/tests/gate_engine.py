@@ -46,7 +46,9 @@ class GateEngine:
     def wait_for(self, condition: Callable[[GateEngine], bool]) -> None:
         """Block until `condition(self)`; fails after a while."""
         with self._changed:
-            assert self._changed.wait_for(lambda: condition(self), PATIENCE_S), "engine never got there"
+            assert self._changed.wait_for(lambda: condition(self), PATIENCE_S), (
+                "engine never got there"
+            )
 
     @property
     def used(self) -> int:

@@ -38,7 +38,10 @@ def profile_config(
                 for i in range(models)
             ],
             "router": {"name": router, "settings": settings or {}},
-            **{"context": 256, "kv_memory": "64MiB", "max_active": 8, **group},
+            "context": 256,
+            "kv_memory": "64MiB",
+            "max_active": 8,
+            **group,
         }
     )
 

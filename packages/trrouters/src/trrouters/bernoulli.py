@@ -34,7 +34,9 @@ class Bernoulli(BaseRouter):
     def route(self, result: RouteResult) -> Destinations:
         """Draw for each request at the position of the token just made."""
         return np.fromiter(
-            (self._leaves(req) for req in result.requests), dtype=np.int64, count=len(result.requests)
+            (self._leaves(req) for req in result.requests),
+            dtype=np.int64,
+            count=len(result.requests),
         )
 
     def send(self, req: RoutedRequest) -> PeerReq:

@@ -1,4 +1,4 @@
-"""ME, the mixture-model-like ensemble: each token comes from a model drawn at random (arXiv 2605.00419)."""
+"""ME, mixture-model-like ensemble: a model drawn at random makes each token (arXiv 2605.00419)."""
 
 from __future__ import annotations
 

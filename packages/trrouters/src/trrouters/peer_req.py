@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Extra = int | float | str | bool | NDArray[np.float32]
-"""Algorithm-specific payload: small scalars, or a named float32 array where an algorithm needs distributions."""
+"""Algorithm-specific payload: small scalars, or a float32 array where it needs distributions."""
 
 NO_EXTRAS: Mapping[str, Extra] = MappingProxyType({})
 

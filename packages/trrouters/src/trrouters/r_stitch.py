@@ -12,11 +12,12 @@ from trrouters.routed_request import RoutedRequest
 
 
 def normalized_entropy(logits: Tensor) -> Tensor:
-    """Entropy of the softmax of `logits` [batch, vocab] over its maximum, log vocab: [batch], 0 to 1."""
+    """Entropy of softmax(`logits` [batch, vocab]) over its maximum, log vocab: [batch], 0 to 1."""
     import torch
 
     probs = torch.softmax(logits, dim=-1)
-    return torch.special.entr(probs).sum(-1) / math.log(logits.shape[-1])
+    entropy: Tensor = torch.special.entr(probs).sum(-1)
+    return entropy / math.log(logits.shape[-1])
 
 
 class RStitch(BaseRouter):

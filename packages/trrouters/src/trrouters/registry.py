@@ -49,8 +49,12 @@ def create_router(name: str, context: RouterContext, settings: Mapping[str, Any]
     cls = router_class(name)
     least, most = cls.models
     if context.n_models < least or (most is not None and context.n_models > most):
-        wanted = str(least) if least == most else f"{least} to {most}" if most else f"{least} or more"
-        raise RouterConfigError(f"router {name!r} wants {wanted} models, the group has {context.n_models}")
+        wanted = (
+            str(least) if least == most else f"{least} to {most}" if most else f"{least} or more"
+        )
+        raise RouterConfigError(
+            f"router {name!r} wants {wanted} models, the group has {context.n_models}"
+        )
     try:
         return cls(context, **settings)
     except (TypeError, ValueError) as error:

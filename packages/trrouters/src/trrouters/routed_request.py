@@ -31,7 +31,7 @@ class RoutedRequest(Protocol):
 
     @property
     def peer_locs(self) -> Sequence[int]:
-        """Tokens (prompt and output) that peer k is known to hold, k = 1 … M-1; entry 0 is unused."""
+        """Tokens (prompt and output) peer k is known to hold, k = 1 … M-1; entry 0 is unused."""
 
     @property
     def peer(self) -> int:

@@ -10,7 +10,14 @@ from trsched.errors import (
     RequestTooLongError,
     TrschedError,
 )
-from trsched.request import Event, FinalEvent, GenerateRequest, SamplingParams, TokenEvent, TokenLogprobs
+from trsched.request import (
+    Event,
+    FinalEvent,
+    GenerateRequest,
+    SamplingParams,
+    TokenEvent,
+    TokenLogprobs,
+)
 
 __all__ = [
     "ConfigError",

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from trrouters import BaseRouter, RouterConfigError, RouterContext, UnknownRouterError, create_router
+from trrouters import (
+    BaseRouter,
+    RouterConfigError,
+    RouterContext,
+    UnknownRouterError,
+    create_router,
+)
 from trsched.batching import deadlock_free
 from trsched.config import GroupConfig, LlamaCppModel, ProfileModel
 from trsched.errors import ConfigError, EngineError
@@ -29,9 +35,10 @@ class GroupPlan:
         """The plan for people: memory, batches, routing."""
         lines = [f"router {self.config.router.name} {self.config.router.settings or ''}".rstrip()]
         for i, model in enumerate(self.config.models):
+            mib = self.kv.bytes_per_model[i] / 2**20
             lines.append(
-                f"model {i} {model.name}: {model.engine_name}, KV {self.kv.bytes_per_model[i] / 2**20:.0f} MiB "
-                f"= {self.kv.sequences} × {self.kv.context} tokens, batch threshold {model.threshold}"
+                f"model {i} {model.name}: {model.engine_name}, KV {mib:.0f} MiB = "
+                f"{self.kv.sequences} × {self.kv.context} tokens, batch threshold {model.threshold}"
             )
         lines.append(f"up to {self.max_active} requests at once, {self.config.max_queue} waiting")
         return lines
@@ -52,7 +59,8 @@ def check_group(config: GroupConfig) -> GroupPlan:
         if config.context > vocabulary.context_length:
             raise ConfigError(
                 "context",
-                f"{config.context} tokens, but {model.name!r} was made for {vocabulary.context_length}",
+                f"{config.context} tokens, "
+                f"but {model.name!r} was made for {vocabulary.context_length}",
             )
         if isinstance(model, ProfileModel):
             bytes_per_token.append(model.kv_bytes_per_token)
@@ -65,7 +73,8 @@ def check_group(config: GroupConfig) -> GroupPlan:
     for i, threshold in enumerate(thresholds):
         if threshold > kv.sequences:
             raise ConfigError(
-                f"models[{i}].threshold", f"{threshold} requests can never wait: KV holds {kv.sequences}"
+                f"models[{i}].threshold",
+                f"{threshold} requests can never wait: KV holds {kv.sequences}",
             )
     if not deadlock_free(thresholds, max_active):
         raise ConfigError(
@@ -98,7 +107,9 @@ def _routers(config: GroupConfig, vocab_size: int) -> tuple[BaseRouter, ...]:
     count = len(config.models)
     try:
         routers = tuple(
-            create_router(config.router.name, RouterContext(i, count, vocab_size), config.router.settings)
+            create_router(
+                config.router.name, RouterContext(i, count, vocab_size), config.router.settings
+            )
             for i in range(count)
         )
     except UnknownRouterError as error:

@@ -1,7 +1,7 @@
 """Records as they lie in a `PeerRing`, the same in process, in shared memory and on a network.
 
 Layout, little-endian. Byte 0 is the kind. A hand-off is hot and has a fixed header, followed by its
-tokens as int32 and, if there are any, extras in MessagePack; everything else is one MessagePack object.
+tokens as int32 and, if there are any, extras in MessagePack; all else is one MessagePack object.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ class CodecError(TrschedError):
 
 
 class HandOff(NamedTuple):
-    """A received PeerReq. sender: subserver index, or GROUP. sent_ns: monotonic clock at the decision."""
+    """A received PeerReq.
+
+    sender: subserver index, or GROUP. sent_ns: monotonic clock at the decision.
+    """
 
     peer_req: PeerReq
     sender: int
@@ -44,7 +47,9 @@ GROUP = 0xFFFF
 def _encode_array(value: Any) -> msgspec.msgpack.Ext:
     if isinstance(value, np.ndarray) and value.dtype == np.float32 and value.ndim == 1:
         return msgspec.msgpack.Ext(_ARRAY, value.tobytes())
-    raise CodecError(f"extras may hold scalars and one-dimensional float32 arrays, not {type(value).__name__}")
+    raise CodecError(
+        f"extras may hold scalars and one-dimensional float32 arrays, not {type(value).__name__}"
+    )
 
 
 def _decode_array(code: int, data: memoryview) -> Any:

@@ -11,7 +11,16 @@ import msgspec
 from trrouters import Need
 from trsched.errors import ConfigError
 
-_UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+_UNITS = {
+    "": 1,
+    "b": 1,
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+}
 
 
 def parse_bytes(text: str | int, field: str) -> int:
@@ -22,13 +31,15 @@ def parse_bytes(text: str | int, field: str) -> int:
     return int(float(match[1]) * _UNITS[match[2].lower()])
 
 
-class LlamaCppModel(msgspec.Struct, frozen=True, tag_field="engine", tag="llamacpp", forbid_unknown_fields=True):
+class LlamaCppModel(
+    msgspec.Struct, frozen=True, tag_field="engine", tag="llamacpp", forbid_unknown_fields=True
+):
     """A GGUF file on llama.cpp.
 
     path: file, or `package://PACKAGE/FILE` for package data. quantize: requantise once to this type
-    (e.g. Q4_0), cached. threads: CPU threads of a step (0: all cores). gpu_layers: layers on the GPU.
-    threshold: B, requests that must wait before a batch starts. batch_tokens: most tokens a forward
-    takes (chunked prefill).
+    (e.g. Q4_0), cached. threads: CPU threads of a step (0: all cores). gpu_layers: layers on the
+    GPU. threshold: B, requests that must wait before a batch starts. batch_tokens: most tokens a
+    forward takes (chunked prefill).
     """
 
     name: str
@@ -43,7 +54,9 @@ class LlamaCppModel(msgspec.Struct, frozen=True, tag_field="engine", tag="llamac
     provides: ClassVar[frozenset[Need]] = frozenset({"logits", "hidden_states"})
 
 
-class ProfileModel(msgspec.Struct, frozen=True, tag_field="engine", tag="profile", forbid_unknown_fields=True):
+class ProfileModel(
+    msgspec.Struct, frozen=True, tag_field="engine", tag="profile", forbid_unknown_fields=True
+):
     """No weights: step times from a latency profile, tokens from a seeded process.
 
     step_ms: latency of a decode step at batch sizes 1, 2, … (the last value holds beyond).
@@ -77,8 +90,8 @@ class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The models that cooperate, in order (index 0 is the entry), and what they share.
 
     context: most tokens (prompt and output) of one request. kv_memory: bytes for the KV of all
-    models together, split so that all hold the same number of tokens. max_active: requests served at
-    once (default: as many as the KV holds at full context; more is allowed, pending KV is then
+    models together, split so that all hold the same number of tokens. max_active: requests served
+    at once (default: as many as the KV holds at full context; more is allowed, pending KV is then
     reclaimed under pressure). max_queue: requests that may wait for admission. overlap: let models
     of one machine step at the same time (off: they take turns on all cores).
     """

@@ -27,7 +27,7 @@ class Batch:
 
 
 class DecodeLoop:
-    """One turn is `start` → the engine's step → `finish`; the caller owns the waiting in between."""
+    """One turn is `start` → the engine's step → `finish`; the caller waits in between."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class DecodeLoop:
             req.output_ids.append(token)
         try:
             destinations = self._route(requests, result)
-        except Exception as error:  # a router is third-party code: its batch ends, the server lives
+        except Exception as error:  # noqa: BLE001 - third-party code: its batch ends, not the server
             for req in requests:
                 self._fail(req, f"router failed: {error}")
             return
@@ -108,7 +108,8 @@ class DecodeLoop:
         given = np.asarray(self._router.route(route_result))
         if given.shape != (len(requests),) or given.dtype.kind not in "iu":
             raise RouterOutputError(
-                f"route returned {given.dtype}{list(given.shape)}, expected integers [{len(requests)}]"
+                f"route returned {given.dtype}{list(given.shape)}, "
+                f"expected integers [{len(requests)}]"
             )
         if given.min() < 0 or given.max() >= self._router.n_models:
             raise RouterOutputError(f"route named a peer outside 0 … {self._router.n_models - 1}")
@@ -126,8 +127,10 @@ class DecodeLoop:
         try:
             message = self._router.send(req)
             if not req.loc - 1 <= message.loc <= req.loc or message.rid != req.rid:
-                raise RouterOutputError(f"send named loc {message.loc} of a request with {req.loc} tokens")
-        except Exception as error:  # third-party code
+                raise RouterOutputError(
+                    f"send named loc {message.loc} of a request with {req.loc} tokens"
+                )
+        except Exception as error:  # noqa: BLE001 - third-party code
             self._fail(req, f"router failed: {error}")
             return
         req.peer = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from trrouters import BaseRouter
+from trrouters import BaseRouter, PeerReq
 from trsched.codec import GROUP, HandOff
 from trsched.messages import Admit, Command, Failed, PeerDown, Release
 from trsched.peers import Peers
@@ -16,7 +16,12 @@ class InterModelLoop:
     """Takes records from the subserver's ring between two steps of its decode loop."""
 
     def __init__(
-        self, index: int, router: BaseRouter, table: RequestTable, peers: Peers, stats: SubserverStats
+        self,
+        index: int,
+        router: BaseRouter,
+        table: RequestTable,
+        peers: Peers,
+        stats: SubserverStats,
     ) -> None:
         self._index = index
         self._router = router
@@ -53,9 +58,9 @@ class InterModelLoop:
         fresh = peer_req.token_ids[len(peer_req.token_ids) - missing :]
         try:
             taken = self._router.receive(
-                type(peer_req)(peer_req.rid, fresh, peer_req.loc, peer_req.finished, peer_req.extras)
+                PeerReq(peer_req.rid, fresh, peer_req.loc, peer_req.finished, peer_req.extras)
             )
-        except Exception as error:  # third-party code
+        except Exception as error:  # noqa: BLE001 - third-party code
             self._fail(req.rid, f"router failed: {error}")
             return
         req.output_ids.extend(taken)

@@ -13,7 +13,7 @@ MAX_SEQUENCES = 256
 
 @dataclass(frozen=True, slots=True)
 class KvPlan:
-    """Equal shares in tokens, not in bytes: every pool holds `sequences` requests of `context` tokens."""
+    """Equal shares in tokens, not bytes: each pool holds `sequences` × `context` tokens."""
 
     context: int
     sequences: int

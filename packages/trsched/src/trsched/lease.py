@@ -31,7 +31,10 @@ class Lease:
         turn.acquire()  # released by the holder, which passes the lease on
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         with self._mutex:
             if self._waiters:

@@ -34,8 +34,9 @@ class PeerLocs(Sequence[int]):
 class LocalRequest:
     """Implements `trrouters.RoutedRequest`.
 
-    seq: the engine's sequence, None while it has none. given: tokens of the request that the engine's
-    sequence holds. arrived_ns: when the hand-off that brought it was decided, 0 once it has run.
+    seq: the engine's sequence, None while it has none. given: tokens of the request that the
+    engine's sequence holds. arrived_ns: when the hand-off that brought it was decided, 0 once it
+    has run.
     """
 
     __slots__ = (

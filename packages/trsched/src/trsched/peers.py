@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trcore import PeerRing
+from trrouters import PeerReq
 from trsched.codec import encode_hand_off, encode_report
 from trsched.errors import EngineError
 from trsched.messages import Report
-from trrouters import PeerReq
 
 _PATIENCE_S = 30.0
 

@@ -15,8 +15,8 @@ class RequestTable:
     """States and KV of the requests of one subserver. Used by the subserver's thread alone.
 
     `ready` requests (state running) wait for the next batch in order of arrival; pending ones keep
-    their KV until it is needed elsewhere. The PendingTable holds states, generations and anchors, so
-    that a message for a request that has ended finds a dead handle and does no harm.
+    their KV until it is needed elsewhere. The PendingTable holds states, generations and anchors,
+    so that a message for a request that has ended finds a dead handle and does no harm.
     """
 
     def __init__(self, slots: int, models: int, engine: Engine, stats: SubserverStats) -> None:
@@ -51,7 +51,7 @@ class RequestTable:
         return self._states.state(req.rid) is State.PENDING
 
     def resume(self, req: LocalRequest) -> bool:
-        """pending → running: ready for the next batch."""
+        """Pending → running: ready for the next batch."""
         if not self._states.transition(req.rid, State.PENDING, State.RUNNING):
             return False
         self._holders.pop(req, None)
@@ -59,7 +59,7 @@ class RequestTable:
         return True
 
     def park(self, req: LocalRequest) -> None:
-        """running → pending: skipped by the decode loop, its KV kept."""
+        """Running → pending: skipped by the decode loop, its KV kept."""
         self._states.transition(req.rid, State.RUNNING, State.PENDING)
         self.ready.pop(req, None)
         if req.seq is not None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trsched.request import SamplingParams, TokenLogprobs
 from trrouters.draws import uniform
+from trsched.request import SamplingParams, TokenLogprobs
 
 _BLOCK = 256
 _FIRST_CANDIDATES = 512
@@ -33,7 +33,7 @@ def sample(logits: NDArray[np.float32], params: SamplingParams, position: int, m
 
 
 def token_logprobs(logits: NDArray[np.float32], token_id: int, top: int) -> TokenLogprobs:
-    """Log-probability of `token_id` and of the `top` likeliest tokens, from `[vocab]` float32 logits."""
+    """Log-probability of `token_id` and of the `top` likeliest tokens; logits: `[vocab]`."""
     row = logits.astype(np.float64)
     peak = row.max()
     norm = peak + np.log(np.exp(row - peak).sum())
@@ -84,7 +84,9 @@ def _filtered(
     return ids[:kept], weights[:kept]
 
 
-def _largest(scaled: NDArray[np.float32], count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def _largest(
+    scaled: NDArray[np.float32], count: int
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     if count < len(scaled):
         edge = np.partition(scaled, len(scaled) - count)[len(scaled) - count]
         above = np.flatnonzero(scaled > edge)

@@ -1,4 +1,4 @@
-"""Counters that subservers keep and the metrics page reads (plain reads, no locks: each has one writer)."""
+"""Counters that subservers keep and the metrics page reads (no locks: each has one writer)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ class Histogram:
 
 
 BATCH_BOUNDS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
-SECONDS_BOUNDS = (1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1.0)
+SECONDS_BOUNDS = (
+    1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1.0
+)  # fmt: skip
 
 
 @dataclass(slots=True)

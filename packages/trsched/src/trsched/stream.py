@@ -8,11 +8,11 @@ from queue import SimpleQueue
 from trsched.request import Event, FinalEvent, GenerateRequest, TokenEvent
 
 Deliver = Callable[[list[tuple["Stream", list[Event]]]], None]
-"""Takes what one turn of the client loop has for its streams; called on the client loop's thread."""
+"""Takes what one turn of the client loop has for its streams; called on that loop's thread."""
 
 
 class Stream:
-    """Created by `Group.submit`; iterate for events, unless the group was given its own `deliver`."""
+    """Created by `Group.submit`; iterate for events, unless the group has its own `deliver`."""
 
     def __init__(self, request: GenerateRequest) -> None:
         self.request = request

@@ -27,7 +27,7 @@ from trsched.stats import SubserverStats
 
 
 class ActiveCount:
-    """N, the requests now active in the group; written by the client loop, read by all subservers."""
+    """N, the requests now active in the group; written by the client loop, read by subservers."""
 
     def __init__(self) -> None:
         self.value = 0
@@ -65,7 +65,9 @@ class Subserver:
 
     def run_in_thread(self) -> None:
         """Start the loops."""
-        self._thread = threading.Thread(target=self.run, name=f"subserver-{self.index}", daemon=True)
+        self._thread = threading.Thread(
+            target=self.run, name=f"subserver-{self.index}", daemon=True
+        )
         self._thread.start()
 
     def join(self) -> None:
@@ -78,14 +80,14 @@ class Subserver:
         try:
             while self.turn():
                 pass
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - reported, not swallowed
             self.stats.alive = False
             self._peers.report(Died(self.index, f"{type(error).__name__}: {error}"))
         finally:
             self._engine.close()
 
     def turn(self) -> bool:
-        """One turn of both loops; False after `Stop`. Sleeps on the inbox when there is nothing to do."""
+        """One turn of both loops; False after `Stop`. Sleeps on the inbox when idle."""
         for record in self._inbox.drain():
             message = decode_inbound(record)
             if isinstance(message, Stop):

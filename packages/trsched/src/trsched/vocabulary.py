@@ -20,7 +20,10 @@ class Vocabulary(Protocol):
     eos_token: str
 
     def encode(self, text: str, *, special: bool) -> list[int]:
-        """Token ids. special: texts of control tokens become those tokens (templates, not users' text)."""
+        """Token ids.
+
+        special: texts of control tokens become those tokens (templates, not users' text).
+        """
 
     def piece(self, token_id: int) -> bytes:
         """The token's bytes; empty for control tokens."""
@@ -74,7 +77,9 @@ class GgufVocabulary:
         digest = hashlib.sha256()
         for text, attributes in zip(facts.texts, facts.attributes, strict=True):
             digest.update(len(text).to_bytes(4, "little") + text + attributes.to_bytes(4, "little"))
-        digest.update(f"{facts.bos_id} {facts.eos_id} {sorted(facts.stop_ids)} {facts.tokenizer}".encode())
+        digest.update(
+            f"{facts.bos_id} {facts.eos_id} {sorted(facts.stop_ids)} {facts.tokenizer}".encode()
+        )
         self.fingerprint = digest.hexdigest()[:16]
 
     def encode(self, text: str, *, special: bool) -> list[int]:

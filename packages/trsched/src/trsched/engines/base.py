@@ -69,7 +69,7 @@ class Engine(Protocol):
     spec: EngineSpec
 
     def start(self, token_ids: Sequence[int], sampling: SamplingParams) -> int:
-        """A new sequence holding `token_ids` (not yet run). Raises EngineError when none is free."""
+        """A new sequence holding `token_ids`, not yet run. Raises EngineError when none is free."""
 
     def append(self, seq: int, token_ids: Sequence[int]) -> None:
         """Tokens committed here or elsewhere: they join the next forward on the kept KV."""

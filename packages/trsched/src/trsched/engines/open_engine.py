@@ -23,7 +23,11 @@ def open_engine(
         from trsched.engines.profile import ProfileEngine
 
         return ProfileEngine(
-            model, vocabulary.fingerprint, index=index, sequences=plan.kv.sequences, context=plan.kv.context
+            model,
+            vocabulary.fingerprint,
+            index=index,
+            sequences=plan.kv.sequences,
+            context=plan.kv.context,
         )
     from trsched.engines.llamacpp import LlamaCppEngine
     from trsched.engines.requantize import QuantizeError, cached_requantize

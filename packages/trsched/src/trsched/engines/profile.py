@@ -33,11 +33,20 @@ def profile_token(model: ProfileModel, index: int, seed: int, position: int) -> 
 
 
 class ProfileEngine:
-    """One model of a latency profile. A step of n sequences that ingest k tokens together takes
-    step_ms[n] + (k - n) · extend_token_ms."""
+    """One model of a latency profile.
+
+    A step of n sequences that ingest k tokens takes step_ms[n] + (k - n) · extend_token_ms.
+    """
 
     def __init__(
-        self, model: ProfileModel, fingerprint: str, *, index: int, sequences: int, context: int, clock: Clock | None = None
+        self,
+        model: ProfileModel,
+        fingerprint: str,
+        *,
+        index: int,
+        sequences: int,
+        context: int,
+        clock: Clock | None = None,
     ) -> None:
         self._model = model
         self._index = index

@@ -82,7 +82,9 @@ class Group:
             active=active,
             deliver=deliver,
             degrade=plan.config.on_peer_death == "degrade",
-            on_death=lambda index, error: report(f"model {index} {engines[index].spec.name} died: {error}"),
+            on_death=lambda index, error: report(
+                f"model {index} {engines[index].spec.name} died: {error}"
+            ),
         )
         for subserver in self.subservers:
             subserver.run_in_thread()
@@ -110,7 +112,9 @@ class Group:
                 try:
                     engines.append(open_engine(plan, index, lease, report))
                 except EngineError as error:
-                    raise ConfigError(f"models[{index}]", f"{model.name!r} cannot be loaded: {error}") from error
+                    raise ConfigError(
+                        f"models[{index}]", f"{model.name!r} cannot be loaded: {error}"
+                    ) from error
         except BaseException:
             for engine in engines:
                 engine.close()
@@ -125,6 +129,8 @@ class Group:
         self._check(request)
         stream = Stream(request)
         if not self._client_loop.submit(stream, self.config.max_queue + self._free_slots()):
+            if self._draining:
+                raise GroupUnavailableError("the server is shutting down")
             raise QueueFullError(f"{self.config.max_queue} requests are waiting already")
         return stream
 
@@ -148,7 +154,7 @@ class Group:
     def drain(self, timeout: float | None = None) -> bool:
         """Take no more requests and wait until all have ended; False if that took too long."""
         self._draining = True
-        return self._client_loop.idle.wait(timeout)
+        return self._client_loop.wait_idle(timeout)
 
     def close(self) -> None:
         """End every request with reason `shutdown` and free the models."""
@@ -181,5 +187,7 @@ class Group:
             raise RequestTooLongError(
                 f"prompt ({len(request.prompt_ids)} tokens) and max_tokens ({request.max_tokens}) "
                 f"exceed the context of {self.config.context} tokens",
-                param="messages" if len(request.prompt_ids) >= self.config.context else "max_tokens",
+                param="messages"
+                if len(request.prompt_ids) >= self.config.context
+                else "max_tokens",
             )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from trsched.request import SamplingParams, TokenLogprobs
+from trsched.request import FinishReason, SamplingParams, TokenLogprobs
 
 
 class Admit(msgspec.Struct, frozen=True, array_like=True, tag="admit"):
-    """A new request: it waits at its entry and is pending, with the prompt known, everywhere else."""
+    """A new request: it waits at its entry and is pending, the prompt known, everywhere else."""
 
     handle: int
     entry: int
@@ -52,7 +52,8 @@ class StepEvents(msgspec.Struct, frozen=True, array_like=True, tag="step"):
     logprobs: dict[int, TokenLogprobs]
 
 
-FINISHES = ("", "stop", "length")
+FINISHES: tuple[FinishReason, ...] = ("stop", "stop", "length")
+"""Reason by index; index 0 stands for a request that goes on."""
 
 
 class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):

@@ -85,6 +85,7 @@ class LlamaCppEngine:
         params.n_batch = params.n_ubatch = self._batch_tokens
         params.n_threads = params.n_threads_batch = threads
         params.kv_unified = False
+        params.flash_attn_type = api.LLAMA_FLASH_ATTN_TYPE_ENABLED
         params.embeddings = False
         params.pooling_type = api.LLAMA_POOLING_TYPE_NONE
         params.no_perf = True

@@ -153,7 +153,7 @@ def test_errors_name_the_argument() -> None:
         readonly,
     ):
         with pytest.raises(ValueError, match="out"):
-            table.expire(1.0, out)
+            table.expire(1.0, out)  # type: ignore[arg-type]
 
 
 def test_of_resume_and_abort_exactly_one_wins() -> None:

@@ -19,6 +19,7 @@ from trsched.request import (
 )
 from trsched.stats import GroupStatus, SubserverStats
 from trsched.stream import Deliver, Stream
+from trsched.vocabulary import Vocabulary
 
 END = 256
 _CONTROL = {"<|start|>": 257, "<|end|>": 258}
@@ -100,7 +101,7 @@ class ScriptedGroup:
                 "context": context,
             }
         )
-        self.vocabulary = vocabulary or ScriptVocabulary()
+        self.vocabulary: Vocabulary = vocabulary or ScriptVocabulary()
         self.reply: Callable[[GenerateRequest], Reply] = lambda request: Reply()
         self.requests: list[GenerateRequest] = []
         self.aborts: list[FinishReason] = []
@@ -129,14 +130,12 @@ class ScriptedGroup:
             self._changed.notify_all()
         return stream
 
-    def abort(self, stream: Stream, reason: FinishReason = "abort") -> bool:
+    def abort(self, stream: Stream, reason: FinishReason = "abort") -> None:
         with self._changed:
-            if stream not in self._active:
-                return False
-            self.aborts.append(reason)
-            self._end(self._active[stream], FinalEvent(reason=reason, handoffs=1))
-            self._changed.notify_all()
-        return True
+            if stream in self._active:
+                self.aborts.append(reason)
+                self._end(self._active[stream], FinalEvent(reason=reason, handoffs=1))
+                self._changed.notify_all()
 
     def status(self) -> GroupStatus:
         return GroupStatus(

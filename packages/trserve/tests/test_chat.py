@@ -5,6 +5,7 @@ import pytest
 
 from packages.trserve.tests.running_server import Demo
 from packages.trserve.tests.scripted_group import Reply
+from packages.trserve.tests.sse_events import delta_text, sse_events
 
 MESSAGES = [{"role": "user", "content": "Hi"}]
 TEXT = "Grüße, 世界! 😀"
@@ -129,11 +130,7 @@ def test_stop_strings_over_token_boundaries(demo: Demo, stream: bool) -> None:
     demo.group.reply = lambda request: Reply("one two STOP three", burst=3, hold_after=9)
     answer = demo.chat(stop=["nothing", "o S"], stream=stream, max_tokens=300)
     if stream:
-        text = "".join(
-            choice["delta"].get("content", "")
-            for event in events(answer.text)
-            for choice in event["choices"]
-        )
+        text = delta_text(sse_events(answer.text))
     else:
         text = answer.json()["choices"][0]["message"]["content"]
         assert answer.json()["choices"][0]["finish_reason"] == "stop"
@@ -168,11 +165,3 @@ def test_errors_have_openai_types(demo: Demo) -> None:
     with pytest.raises(openai.BadRequestError) as bad:
         demo.client.chat.completions.create(model="demo", messages=[], temperature=1)
     assert bad.value.param == "messages"
-
-
-def events(text: str) -> list[dict]:
-    import json
-
-    *lines, done = text.strip().split("\n\n")
-    assert done == "data: [DONE]"
-    return [json.loads(line.removeprefix("data: ")) for line in lines]

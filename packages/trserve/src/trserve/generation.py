@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 
 import structlog
 
@@ -35,6 +36,11 @@ class Generation:
         self._running: dict[Stream, Choice] = {}
         self._inbox = Inbox()
         self._started_at = time.perf_counter()
+
+    @property
+    def streams(self) -> Collection[Stream]:
+        """The group's streams that have not ended."""
+        return self._running.keys()
 
     @property
     def done(self) -> bool:

@@ -26,8 +26,8 @@ class ServedGroup(Protocol):
     def submit(self, request: GenerateRequest) -> Stream:
         """Start a request; raises RequestError."""
 
-    def abort(self, stream: Stream, reason: FinishReason = "abort") -> bool:
-        """End a request; True if this call ended it."""
+    def abort(self, stream: Stream, reason: FinishReason = "abort") -> None:
+        """End a request; its final event follows."""
 
     def status(self) -> GroupStatus:
         """A snapshot."""

@@ -11,7 +11,7 @@ from trserve.answer import EventStream, JsonAnswer
 from trserve.choice import Choice
 from trserve.choice_extension import choice_extension
 from trserve.endpoints.current_serving import CurrentServing, RequestId, require_model
-from trserve.endpoints.documented_errors import GENERATION_ERRORS
+from trserve.endpoints.documented_errors import documented_generation
 from trserve.generation import Generation
 from trserve.logprobs import chat_logprobs
 from trserve.order import place_order, too_long
@@ -27,8 +27,7 @@ router = APIRouter(tags=["generation"])
     "/v1/chat/completions",
     summary="Continue a conversation",
     response_model=ChatCompletion,
-    responses=GENERATION_ERRORS
-    | {200: {"description": "The answer; with `stream`, chunks as server-sent events"}},
+    responses=documented_generation("The answer"),
 )
 async def chat_completions(
     body: ChatCompletionRequest, serving: CurrentServing, request_id: RequestId

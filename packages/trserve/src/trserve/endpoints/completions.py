@@ -11,7 +11,7 @@ from trserve.answer import EventStream, JsonAnswer
 from trserve.choice import Choice
 from trserve.choice_extension import choice_extension
 from trserve.endpoints.current_serving import CurrentServing, RequestId, require_model
-from trserve.endpoints.documented_errors import GENERATION_ERRORS
+from trserve.endpoints.documented_errors import documented_generation
 from trserve.errors import ApiError
 from trserve.generation import Generation
 from trserve.logprobs import completion_logprobs
@@ -29,8 +29,7 @@ router = APIRouter(tags=["generation"])
     "/v1/completions",
     summary="Continue a text",
     response_model=Completion,
-    responses=GENERATION_ERRORS
-    | {200: {"description": "The texts; with `stream`, chunks as server-sent events"}},
+    responses=documented_generation("The texts"),
 )
 async def completions(
     body: CompletionRequest, serving: CurrentServing, request_id: RequestId

@@ -22,8 +22,14 @@ Responses = dict[int | str, dict[str, Any]]
 
 
 def documented_errors(*statuses: int) -> Responses:
-    """For `responses=` of a route."""
-    return {status: {"model": ErrorResponse, "description": _TEXTS[status]} for status in statuses}
+    """For `responses=` of a route; `default` keeps out FastAPI's own 422, which never comes."""
+    texts: dict[int | str, str] = {status: _TEXTS[status] for status in statuses}
+    texts["default"] = "Any other error"
+    return {status: {"model": ErrorResponse, "description": text} for status, text in texts.items()}
 
 
-GENERATION_ERRORS = documented_errors(400, 401, 404, 413, 415, 429, 500, 503, 504)
+def documented_generation(text: str) -> Responses:
+    """For `responses=` of an endpoint that can stream. text: what a whole answer holds."""
+    stream = {"text/event-stream": {"schema": {"type": "string"}}}
+    answer = {"description": f"{text}; with `stream`, chunks as events", "content": stream}
+    return documented_errors(400, 401, 404, 413, 415, 429, 500, 503, 504) | {200: answer}

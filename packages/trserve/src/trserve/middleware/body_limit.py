@@ -24,10 +24,6 @@ class BodyLimitMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        declared = Headers(scope=scope).get("content-length", "")
-        if declared.isdecimal() and int(declared) > self._max_bytes:
-            await self._refuse(receive, send)
-            return
         size = 0
 
         async def limited_receive() -> Message:
@@ -35,34 +31,37 @@ class BodyLimitMiddleware:
             message = await receive()
             size += len(message.get("body", b""))
             if size > self._max_bytes:
-                raise _TooLargeError
+                raise self._error()
             return message
 
-        try:
-            await self._app(scope, limited_receive, send)
-        except _TooLargeError:
-            await self._refuse(receive, send)
+        async def lingering_send(message: Message) -> None:
+            if size > self._max_bytes and message["type"] == "http.response.body":
+                await send({**message, "more_body": True})
+                await _discard(receive)
+                message = {"type": "http.response.body"}
+            await send(message)
 
-    async def _refuse(self, receive: Receive, send: Send) -> None:
-        """Answer at once, then read on for a moment so that the client gets to see the answer."""
-        limit = self._max_bytes
-        error = ApiError(
+        declared = Headers(scope=scope).get("content-length", "")
+        if declared.isdecimal() and int(declared) > self._max_bytes:
+            size = int(declared)
+            await self._error().response()(scope, receive, lingering_send)
+            return
+        await self._app(scope, limited_receive, lingering_send)
+
+    def _error(self) -> ApiError:
+        return ApiError(
             413,
-            f"The request body is larger than {limit} bytes.",
+            f"The request body is larger than {self._max_bytes} bytes.",
             code="body_too_large",
             headers={"connection": "close"},
         )
-        response = error.response()
-        await send({"type": "http.response.start", "status": 413, "headers": response.raw_headers})
-        await send({"type": "http.response.body", "body": response.body, "more_body": True})
-        try:
-            async with asyncio.timeout(_LINGER_SECONDS):
-                while (await receive()).get("more_body"):
-                    pass
-        except TimeoutError:
-            pass
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-class _TooLargeError(Exception):
-    """Passes through the framework, which knows nothing of it."""
+async def _discard(receive: Receive) -> None:
+    """Read on for a moment: a client that is still writing would not see the answer otherwise."""
+    try:
+        async with asyncio.timeout(_LINGER_SECONDS):
+            while (await receive()).get("more_body"):
+                pass
+    except TimeoutError:
+        pass

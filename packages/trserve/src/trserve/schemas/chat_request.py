@@ -13,18 +13,19 @@ from trserve.schemas.generation_request import (
     disagreement,
     string_or_list,
 )
-from trserve.schemas.strict import StrictModel, only
+from trserve.schemas.strict import StrictModel, UnicodeStr, only
 
 
 class TextPart(StrictModel):
     """The one kind of content part there is."""
 
     type: Literal["text"]
-    text: str
+    text: UnicodeStr
 
 
 Content = Annotated[
-    Annotated[str, Tag("string")] | Annotated[list[TextPart], Field(min_length=1), Tag("list")],
+    Annotated[UnicodeStr, Tag("string")]
+    | Annotated[list[TextPart], Field(min_length=1), Tag("list")],
     Discriminator(
         string_or_list,
         custom_error_type="content_type",
@@ -35,7 +36,7 @@ Content = Annotated[
 
 class _ChatMessage(StrictModel):
     content: Content
-    name: str | None = Field(None, description="given to the chat template")
+    name: UnicodeStr | None = Field(None, description="given to the chat template")
 
     @property
     def text(self) -> str:
@@ -79,12 +80,13 @@ class ChatCompletionRequest(GenerationRequest):
     logprobs: bool | None = False
     top_logprobs: int | None = Field(None, ge=0, le=MAX_LOGPROBS)
 
-    metadata: dict[str, str] | None = Field(None, description="accepted, not used")
+    metadata: dict[UnicodeStr, UnicodeStr] | None = Field(None, description="accepted, not used")
     store: Annotated[Any, *only(None, False)] = None
     service_tier: ServiceTier | None = Field(None, description="accepted, not used")
-    prompt_cache_key: str | None = Field(None, description="accepted, not used")
-    prompt_cache_retention: str | None = Field(None, description="accepted, not used")
-    safety_identifier: str | None = Field(None, description="accepted, not used")
+    prompt_cache_key: UnicodeStr | None = Field(None, description="accepted, not used")
+    prompt_cache_retention: UnicodeStr | None = Field(None, description="accepted, not used")
+    prompt_cache_options: dict[str, Any] | None = Field(None, description="accepted, not used")
+    safety_identifier: UnicodeStr | None = Field(None, description="accepted, not used")
     parallel_tool_calls: bool | None = Field(None, description="accepted, not used: no tools")
 
     tools: Annotated[Any, *only(None, [])] = None

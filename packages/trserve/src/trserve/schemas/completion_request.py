@@ -8,13 +8,13 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from trsched.request import MAX_LOGPROBS
 from trserve.schemas.generation_request import GenerationRequest, disagreement
-from trserve.schemas.strict import only
+from trserve.schemas.strict import UnicodeStr, only
 
 MAX_PROMPTS = 128
 DEFAULT_MAX_TOKENS = 16
 
 TokenIds = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
-Text = Annotated[str, Field(min_length=1)]
+Text = Annotated[UnicodeStr, Field(min_length=1)]
 
 
 def _kind(value: object) -> str | None:

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from trserve.schemas.strict import StrictModel, only
+from trserve.schemas.strict import StrictModel, UnicodeStr, only
 
 MAX_STOPS = 4
 MAX_CHOICES = 128
 
-StopString = Annotated[str, Field(min_length=1, max_length=1000)]
+StopString = Annotated[UnicodeStr, Field(min_length=1, max_length=1000)]
 
 
 def disagreement(param: str, message: str) -> PydanticCustomError:
@@ -59,7 +59,7 @@ class Extension(StrictModel):
 class GenerationRequest(StrictModel):
     """Fields of both endpoints; null means the default everywhere."""
 
-    model: str = Field(description="the served name, see /v1/models")
+    model: UnicodeStr = Field(description="the served name, see /v1/models")
     stream: bool | None = Field(False, description="answer with server-sent events")
     stream_options: StreamOptions | None = None
     temperature: float | None = Field(1.0, ge=0, le=2, description="0 is greedy")
@@ -74,7 +74,7 @@ class GenerationRequest(StrictModel):
     max_tokens: int | None = Field(None, ge=1)
     stop: Stop | None = None
     n: int | None = Field(1, ge=1, le=MAX_CHOICES)
-    user: str | None = Field(None, description="accepted, not used")
+    user: UnicodeStr | None = Field(None, description="accepted, not used")
     frequency_penalty: Annotated[Any, *only(None, 0)] = None
     presence_penalty: Annotated[Any, *only(None, 0)] = None
     logit_bias: Annotated[Any, *only(None, {})] = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from pydantic import AfterValidator, BaseModel, ConfigDict, WithJsonSchema
@@ -15,6 +15,18 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, allow_inf_nan=False, protected_namespaces=()
     )
+
+
+def _valid_unicode(value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise PydanticCustomError("unicode", "is not valid Unicode: it has half a pair") from None
+    return value
+
+
+UnicodeStr = Annotated[str, AfterValidator(_valid_unicode)]
+"""A string without lone surrogates, which JSON can write but UTF-8 cannot."""
 
 
 def only(*harmless: Any) -> tuple[AfterValidator, WithJsonSchema]:

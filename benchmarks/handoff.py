@@ -1,10 +1,11 @@
 """What one hand-off between peers costs: PeerRing against pyzmq and queue.SimpleQueue.
 
 Records of about 100 bytes, as one token's hand-off is. Latency is half a round trip of a
-ping-pong between two peers that both block while they wait; rates are one producer's, from the
-first record read to the last, sent one by one and in batches. Each transport is used as its
-documentation advises: ZeroMQ with PUSH/PULL, large high-water marks, copying sends (the quick way
-for small messages) and one multipart message for a batch; SimpleQueue with one list for a batch.
+ping-pong between two peers that both block while they wait; rates are one producer's, from its
+start to the last record read, sent one by one and in batches. Each transport is used as well as
+can be: ZeroMQ with PUSH/PULL, large high-water marks, copying sends (the quick way for small
+messages) and a batch joined to one message of equal records (multipart is slower); SimpleQueue
+with one list, which isn't even copied, for a batch.
 
 Run ``python -m benchmarks.handoff`` (about a minute) or with ``--smoke`` (seconds). Prints a table
 and ends with one JSON object. A number is the median of the repeats, which take turns.
@@ -59,6 +60,8 @@ SMOKE = Sizes(repeats=1, rounds=1_000, messages=20_000)
 Send = Callable[[bytes], object]
 SendBatch = Callable[[list[bytes]], object]
 Receive = Callable[[], int]  # blocks; returns how many records came
+Go = Callable[[], object]
+Rates = tuple[float, float]
 
 # ---------------------------------------------------------------- what is measured, any transport
 
@@ -84,32 +87,33 @@ def pong(send: Send, receive: Receive, sizes: Sizes) -> None:
         send(record)
 
 
-def produce(send: Send, send_batch: SendBatch, sizes: Sizes) -> None:
+def produce(send: Send, send_batch: SendBatch, sizes: Sizes, wait_for_go: Go) -> None:
     """Send ``messages`` records one by one, then in batches."""
     record = os.urandom(sizes.record_bytes)
+    wait_for_go()
     for _ in range(sizes.messages):
         send(record)
     batch = [record] * sizes.batch
+    wait_for_go()
     for _ in range(sizes.messages // sizes.batch):
         send_batch(batch)
 
 
-def consume(receive: Receive, receive_batch: Receive, sizes: Sizes) -> tuple[float, float]:
-    """Records a second, one by one and in batches."""
+def consume(receive: Receive, receive_batch: Receive, sizes: Sizes, go: Go) -> Rates:
+    """Records a second, one by one and in batches, from the start of sending to the last read."""
     rates = []
     in_batches = sizes.messages // sizes.batch * sizes.batch
-    extra = 0  # a ring may deliver the first batches with the last single records
     for take, count in ((receive, sizes.messages), (receive_batch, in_batches)):
-        got = extra + take()
-        first, start = got, time.perf_counter()
+        start = time.perf_counter()
+        go()
+        got = 0
         while got < count:
             got += take()
-        rates.append((got - first) / (time.perf_counter() - start))
-        extra = got - count
+        rates.append(count / (time.perf_counter() - start))
     return rates[0], rates[1]
 
 
-def named(name: str, trips: list[float], rates: tuple[float, float]) -> dict[str, float]:
+def named(name: str, trips: list[float], rates: Rates) -> dict[str, float]:
     """The figures of one measurement under their names in the result."""
     cuts = statistics.quantiles(trips, n=100)
     return {
@@ -157,8 +161,9 @@ def ring_thread(sizes: Sizes) -> dict[str, float]:
         peer_send, peer_send_batch, peer_receive = ring_calls(there, here)
         with peer_thread(lambda: pong(peer_send, peer_receive, sizes)):
             trips = ping(send, receive, sizes)
-        with peer_thread(lambda: produce(peer_send, peer_send_batch, sizes)):
-            rates = consume(receive, receive, sizes)
+        gate = threading.Semaphore(0)
+        with peer_thread(lambda: produce(peer_send, peer_send_batch, sizes, gate.acquire)):
+            rates = consume(receive, receive, sizes, gate.release)
     return named("ring_thread", trips, rates)
 
 
@@ -168,8 +173,7 @@ def ring_peer(pipe: Connection, name: str, sizes: Sizes) -> None:
         pipe.send(inbox.name)
         send, send_batch, receive = ring_calls(inbox, outbox)
         pong(send, receive, sizes)
-        pipe.recv()  # else the last ping would read records of the next part as well
-        produce(send, send_batch, sizes)
+        produce(send, send_batch, sizes, pipe.recv)
         pipe.recv()  # stay until all is read
 
 
@@ -182,8 +186,7 @@ def ring_process(sizes: Sizes) -> dict[str, float]:
         with PeerRing.attach(ours.recv()) as outbox:
             send, _, receive = ring_calls(inbox, outbox)
             trips = ping(send, receive, sizes)
-            ours.send(None)
-            rates = consume(receive, receive, sizes)
+            rates = consume(receive, receive, sizes, lambda: ours.send(None))
         ours.send(None)
         peer.join()
     return named("ring_process", trips, rates)
@@ -203,53 +206,61 @@ def zmq_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int) -> zmq.Socket
 
 @contextmanager
 def zmq_calls(
-    context: zmq.Context[zmq.Socket[bytes]], inbox: str, outbox: str
+    context: zmq.Context[zmq.Socket[bytes]], inbox: str, outbox: str, batch: int
 ) -> Iterator[tuple[Send, SendBatch, Receive, Receive]]:
     """Send, send a batch, receive, receive a batch."""
     with zmq_socket(context, zmq.PULL) as pull, zmq_socket(context, zmq.PUSH) as push:
         pull.bind(inbox)
         push.connect(outbox)
+
+        def receive_batch() -> int:
+            joined = pull.recv()
+            size = len(joined) // batch
+            return len([joined[start : start + size] for start in range(0, len(joined), size)])
+
         yield (
             push.send,
-            push.send_multipart,
+            lambda records: push.send(b"".join(records)),
             lambda: 1 if pull.recv() else 0,
-            lambda: len(pull.recv_multipart()),
+            receive_batch,
         )
 
 
 def zmq_inproc(sizes: Sizes) -> dict[str, float]:
     """PUSH/PULL over inproc, between threads."""
     with zmq.Context(io_threads=1) as context:
-        ready, done = threading.Event(), threading.Event()
+        ready, gate, done = threading.Event(), threading.Semaphore(0), threading.Event()
 
         def peer() -> None:
-            with zmq_calls(context, "inproc://there", "inproc://here") as calls:
+            with zmq_calls(context, "inproc://there", "inproc://here", sizes.batch) as calls:
                 ready.set()
                 send, send_batch, receive, _ = calls
                 pong(send, receive, sizes)
-                produce(send, send_batch, sizes)
+                produce(send, send_batch, sizes, gate.acquire)
                 done.wait()  # LINGER is 0: stay until all is read
 
         with (
             peer_thread(peer),
-            zmq_calls(context, "inproc://here", "inproc://there") as calls,
+            zmq_calls(context, "inproc://here", "inproc://there", sizes.batch) as calls,
         ):
             ready.wait()
             send, _, receive, receive_batch = calls
             trips = ping(send, receive, sizes)
-            rates = consume(receive, receive_batch, sizes)
+            rates = consume(receive, receive_batch, sizes, gate.release)
             done.set()
     return named("zmq_inproc", trips, rates)
 
 
 def zmq_peer(pipe: Connection, inbox: str, outbox: str, sizes: Sizes) -> None:
     """The other process of ``zmq_ipc``."""
-    with zmq.Context(io_threads=1) as context, zmq_calls(context, inbox, outbox) as calls:
+    with (
+        zmq.Context(io_threads=1) as context,
+        zmq_calls(context, inbox, outbox, sizes.batch) as calls,
+    ):
         send, send_batch, receive, _ = calls
         pipe.send(None)
         pong(send, receive, sizes)
-        pipe.recv()
-        produce(send, send_batch, sizes)
+        produce(send, send_batch, sizes, pipe.recv)
         pipe.recv()  # LINGER is 0: stay until all is read
 
 
@@ -259,13 +270,12 @@ def zmq_ipc(sizes: Sizes) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder, zmq.Context(io_threads=1) as context:
         here, there = f"ipc://{folder}/here", f"ipc://{folder}/there"
         peer = SPAWN.Process(target=zmq_peer, args=(theirs, there, here, sizes))
-        with zmq_calls(context, here, there) as calls:
+        with zmq_calls(context, here, there, sizes.batch) as calls:
             peer.start()
             ours.recv()
             send, _, receive, receive_batch = calls
             trips = ping(send, receive, sizes)
-            ours.send(None)
-            rates = consume(receive, receive_batch, sizes)
+            rates = consume(receive, receive_batch, sizes, lambda: ours.send(None))
             ours.send(None)
             peer.join()
     return named("zmq_ipc", trips, rates)
@@ -280,8 +290,11 @@ def simple_queue(sizes: Sizes) -> dict[str, float]:
     there: SimpleQueue[bytes | list[bytes]] = SimpleQueue()
     with peer_thread(lambda: pong(here.put, lambda: len(there.get()), sizes)):
         trips = ping(there.put, lambda: len(here.get()), sizes)
-    with peer_thread(lambda: produce(here.put, here.put, sizes)):
-        rates = consume(lambda: 1 if here.get() else 0, lambda: len(here.get()), sizes)
+    gate = threading.Semaphore(0)
+    with peer_thread(lambda: produce(here.put, here.put, sizes, gate.acquire)):
+        rates = consume(
+            lambda: 1 if here.get() else 0, lambda: len(here.get()), sizes, gate.release
+        )
     return named("simple_queue", trips, rates)
 
 

@@ -146,6 +146,7 @@ public:
         const auto owner = open("wait");
         PeerRing& ring = owner->consumer();
         const auto deadline = timeout ? deadline_after(*timeout) : Clock::time_point::max();
+        if (ring.ready()) return true;  // the GIL isn't worth giving up
         if (wait_in_slices(deadline, [&ring](Nanoseconds slice) { return ring.wait(slice); },
                            [this] { return closed_; })) {
             return true;

@@ -30,6 +30,9 @@ std::shared_ptr<RingOwner> RingOwner::heap(std::uint64_t capacity_bytes) {
     owner->memory_.reset(::operator new(ring_bytes(cells), std::align_val_t{kCacheLine}));
     owner->parts_ = RingParts::format(owner->memory_.get(), cells);
     owner->ring_.emplace(owner->parts_);
+    // Between threads of one Python process the spinner then waits for the GIL of the one that
+    // pushed: a ping-pong took 12 µs one way with the spin, 8 without (2 cores).
+    owner->ring_->set_spin(RingWaiter::Nanoseconds(0));
     return owner;
 }
 

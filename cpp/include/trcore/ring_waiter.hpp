@@ -57,6 +57,16 @@ public:
         });
     }
 
+    // Is there something for wait() now? Costs no system call; takes a wake request.
+    [[nodiscard]] bool ready() noexcept { return look() == Sight::yes; }
+
+    // Longest spin before a sleep; 0 for none. Before the first wait.
+    void set_spin(Nanoseconds longest) noexcept {
+        most_spin_ = static_cast<std::uint32_t>(longest.count());
+        spin_ns_.store(most_spin_, std::memory_order_relaxed);
+        room_spin_ns_.store(most_spin_, std::memory_order_relaxed);
+    }
+
     // Ends one wait(), now or the next. Any thread, any process.
     void wake() noexcept {
         // release, pairs with the exchange in look().
@@ -166,8 +176,14 @@ private:
         for (;;) {
             const std::uint32_t key = wakeup.prepare();
             const Sight sight = look_now();
-            if (sight == Sight::yes) return true;
             const auto now = Clock::now();
+            if (sight == Sight::yes) {
+                // A short sleep: a longer spin would have spared it.
+                if (now - start < 2 * Nanoseconds(most_spin_)) {
+                    budget.store(most_spin_, std::memory_order_relaxed);
+                }
+                return true;
+            }
             // acquire, pairs with stop().
             if (now >= end || stopped_.load(std::memory_order_acquire)) return false;
             auto nap = std::min<Nanoseconds>(end - now, kLongestSleep);
@@ -181,13 +197,14 @@ private:
     }
 
     // Looks for a while before sleeping: a sleep and its wake-up cost 5–50 µs, a peer that is
-    // running answers in 1–5. The budget doubles when spinning helped and halves when it didn't
-    // (1–50 µs), so that a consumer with rare records hardly spins. Not with a single core.
+    // running answers in 1–5. The budget halves, down to 1 µs, when spinning was in vain, so that a
+    // consumer with rare records hardly spins; it is whole again after a success or a sleep too
+    // short to be worth it. Not with a single core.
     template <class Look>
     bool spin(Clock::time_point start, Clock::time_point end, std::atomic<std::uint32_t>& budget,
               Look&& look_now) noexcept {
         static const bool one_core = std::thread::hardware_concurrency() == 1;
-        if (one_core) return false;
+        if (one_core || most_spin_ == 0) return false;
         // relaxed: a heuristic.
         const std::uint32_t ns = budget.load(std::memory_order_relaxed);
         const auto until = std::min(end, start + Nanoseconds(ns));
@@ -195,7 +212,7 @@ private:
             for (int i = 0; i < 16; ++i) {
                 cpu_relax();
                 if (look_now() == Sight::yes) {
-                    budget.store(std::min(2 * ns, kMostSpin), std::memory_order_relaxed);
+                    budget.store(most_spin_, std::memory_order_relaxed);
                     return true;
                 }
             }
@@ -205,6 +222,7 @@ private:
     }
 
     unsigned shift_;
+    std::uint32_t most_spin_ = kMostSpin;
     std::atomic<bool> stopped_{false};
     std::atomic<std::uint32_t> spin_ns_{kMostSpin};
     std::atomic<std::uint32_t> room_spin_ns_{kMostSpin};

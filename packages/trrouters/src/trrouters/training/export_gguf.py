@@ -7,6 +7,7 @@ to both, which token-level routing rests on.
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -64,8 +65,9 @@ def export_gguf(
     layers = _count_layers(weights)
     reader = gguf.GGUFReader(teacher)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    handle, unfinished = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     os.close(handle)
+    temporary = Path(unfinished)
     try:
         writer = gguf.GGUFWriter(temporary, "llama")
         writer.add_name(name)
@@ -84,11 +86,10 @@ def export_gguf(
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
         writer.close()
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        temporary.chmod(0o644)  # mkstemp's 0600 would hide it from other readers
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def from_hugging_face(
@@ -129,6 +130,26 @@ def from_hugging_face(
             values = _interleave(values, heads if part == "attn_q" else kv_heads)
         renamed[f"blk.{int(layer)}.{part}.weight"] = values
     return renamed
+
+
+def load_student(directory: Path) -> tuple[dict[str, NDArray[np.float32]], int, int]:
+    """A Hugging Face Llama's tensors as float32, its query heads and its key-value heads.
+
+    Args:
+        directory: holds ``config.json`` and ``model.safetensors``.
+
+    Raises:
+        MissingExtraError: without safetensors or torch.
+        OSError: when a file is missing.
+    """
+    try:
+        from safetensors.torch import load_file
+    except ImportError as missing:
+        raise MissingExtraError(missing.name or "safetensors") from missing
+    config = json.loads((directory / "config.json").read_text())
+    state = load_file(directory / "model.safetensors")
+    arrays = {name: value.float().numpy() for name, value in state.items()}
+    return arrays, config["num_attention_heads"], config["num_key_value_heads"]
 
 
 def _interleave(values: NDArray[np.float32], heads: int) -> NDArray[np.float32]:

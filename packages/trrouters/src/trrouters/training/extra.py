@@ -6,15 +6,16 @@ INSTALL_HINT = "pip install 'trrouters[training]'"
 
 
 class MissingExtraError(ImportError):
-    """A library needed to rebuild or to measure the demo pair is not installed.
+    """Something needed to rebuild or to measure the demo pair is not installed.
 
     Args:
         library: the import name that failed, for example ``"torch"``.
+        hint: the command that installs it.
     """
 
-    def __init__(self, library: str) -> None:
+    def __init__(self, library: str, hint: str = INSTALL_HINT) -> None:
         super().__init__(
-            f"trrouters.training needs {library!r}, which is not installed: {INSTALL_HINT}",
+            f"trrouters.training needs {library!r}, which is not installed: {hint}",
             name=library,
         )
         self.library = library

@@ -15,7 +15,7 @@ from trrouters.training.extra import MissingExtraError
 
 try:
     import torch
-    import torch.nn.functional as F  # noqa: N812  (torch's own convention)
+    import torch.nn.functional as F
     from torch import nn
 except ImportError as missing:
     raise MissingExtraError("torch") from missing
@@ -71,9 +71,7 @@ class Block(nn.Module):
         self.ffn_up = nn.Linear(hidden, inner, bias=False)
         self.ffn_down = nn.Linear(inner, hidden, bias=False)
 
-    def forward(
-        self, x: Tensor, rotation: Tensor, cache: KeyValues | None, start: int
-    ) -> Tensor:
+    def forward(self, x: Tensor, rotation: Tensor, cache: KeyValues | None, start: int) -> Tensor:
         """``x`` is ``[batch, tokens, hidden]``; ``cache`` is written from position ``start``."""
         batch, tokens, _ = x.shape
         y = self.attn_norm(x)
@@ -149,9 +147,7 @@ class Llama(nn.Module):
         """Empty keys and values for ``batch`` sequences of at most ``positions`` tokens."""
         size = (batch, self.shape.kv_heads, positions, self.shape.head_dim)
         dtype = self.token_embd.weight.dtype
-        return [
-            (torch.zeros(size, dtype=dtype), torch.zeros(size, dtype=dtype)) for _ in self.blk
-        ]
+        return [(torch.zeros(size, dtype=dtype), torch.zeros(size, dtype=dtype)) for _ in self.blk]
 
 
 def load_gguf(path: Path, *, layers: int | None = None, dtype: Any = None) -> Llama:
@@ -176,7 +172,8 @@ def load_gguf(path: Path, *, layers: int | None = None, dtype: Any = None) -> Ll
         if not 0 < layers <= shape.layers:
             raise ValueError(f"{path} has {shape.layers} layers, {layers} were asked for")
         shape = replace(shape, layers=layers)
-    model = Llama(shape)
+    with torch.device("meta"):  # no time spent on random weights
+        model = Llama(shape)
     wanted = model.state_dict()
     tensors = {t.name: t for t in reader.tensors}
     if "output.weight" in tensors:
@@ -187,7 +184,8 @@ def load_gguf(path: Path, *, layers: int | None = None, dtype: Any = None) -> Ll
         name: torch.tensor(dequantize(tensors[name].data, tensors[name].tensor_type))
         for name in wanted
     }
-    model.load_state_dict(state)
+    model.load_state_dict(state, assign=True)
+    model.rotation = _rotation(shape)
     return model if dtype is None else model.to(dtype)
 
 

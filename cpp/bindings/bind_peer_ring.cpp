@@ -63,8 +63,10 @@ Clock::time_point deadline_after(double seconds) {
 template <class Wait, class GiveUp>
 bool wait_in_slices(Clock::time_point deadline, Wait&& wait, GiveUp&& give_up) {
     for (;;) {
-        const auto now = Clock::now();
-        const Nanoseconds left = deadline > now ? Nanoseconds(deadline - now) : Nanoseconds(0);
+        Nanoseconds left = Nanoseconds::max();  // no deadline, no look at the clock
+        if (deadline != Clock::time_point::max()) {
+            left = std::max(Nanoseconds(deadline - Clock::now()), Nanoseconds(0));
+        }
         bool done = false;
         {
             const py::gil_scoped_release unlocked;

@@ -139,8 +139,8 @@ private:
     static constexpr Ticks kFirstPatience =
         std::chrono::duration_cast<Clock::duration>(std::chrono::milliseconds(1)).count();
     static constexpr Ticks kLastPatience = 64 * kFirstPatience;
-    static constexpr std::uint32_t kLeastSpin = 1'000;  // ns
-    static constexpr std::uint32_t kMostSpin = 50'000;
+    static constexpr std::uint32_t kLeastSpin = 1'000;  // ns; less isn't worth it
+    static constexpr std::uint32_t kMostSpin = 10'000;
 
     // Is there something for wait()? Takes a wake request, but no record.
     [[nodiscard]] Sight look() noexcept {
@@ -167,23 +167,16 @@ private:
     template <class Look>
     bool wait_until(Wakeup& wakeup, Nanoseconds timeout, std::atomic<std::uint32_t>& budget,
                     Look&& look_now) noexcept {
-        const auto start = Clock::now();
-        // Beyond a century is for ever (and would overflow the clock).
-        const auto end = start + std::min<Nanoseconds>(timeout, std::chrono::hours(24 * 36500));
         if (look_now() == Sight::yes) return true;
         if (timeout <= Nanoseconds::zero()) return false;
-        if (spin(start, end, budget, look_now)) return true;
+        auto now = Clock::now();
+        // Beyond a century is for ever (and would overflow the clock).
+        const auto end = now + std::min<Nanoseconds>(timeout, std::chrono::hours(24 * 36500));
+        if (spin(now, end, budget, look_now)) return true;
         for (;;) {
             const std::uint32_t key = wakeup.prepare();
             const Sight sight = look_now();
-            const auto now = Clock::now();
-            if (sight == Sight::yes) {
-                // A short sleep: a longer spin would have spared it.
-                if (now - start < 2 * Nanoseconds(most_spin_)) {
-                    budget.store(most_spin_, std::memory_order_relaxed);
-                }
-                return true;
-            }
+            if (sight == Sight::yes) return true;
             // acquire, pairs with stop().
             if (now >= end || stopped_.load(std::memory_order_acquire)) return false;
             auto nap = std::min<Nanoseconds>(end - now, kLongestSleep);
@@ -193,20 +186,25 @@ private:
                     nap, Clock::duration(due - now.time_since_epoch().count()));
             }
             wakeup.sleep(key, nap);
+            if (look_now() == Sight::yes) return true;  // before the clock, which may be slow
+            now = Clock::now();
         }
     }
 
-    // Looks for a while before sleeping: a sleep and its wake-up cost 5–50 µs, a peer that is
-    // running answers in 1–5. The budget halves, down to 1 µs, when spinning was in vain, so that a
-    // consumer with rare records hardly spins; it is whole again after a success or a sleep too
-    // short to be worth it. Not with a single core.
+    // Looks for a while before sleeping: a sleep and its wake-up cost 4–50 µs, a peer that is
+    // running on another core answers in 1–5. If it isn't running (more threads than cores) a
+    // spin only keeps it from the core. So the budget halves, down to nothing, when spinning was
+    // in vain, is whole again when it helped, and every 64th wait tries a whole one.
     template <class Look>
     bool spin(Clock::time_point start, Clock::time_point end, std::atomic<std::uint32_t>& budget,
               Look&& look_now) noexcept {
         static const bool one_core = std::thread::hardware_concurrency() == 1;
         if (one_core || most_spin_ == 0) return false;
-        // relaxed: a heuristic.
-        const std::uint32_t ns = budget.load(std::memory_order_relaxed);
+        // All relaxed: a heuristic.
+        const std::uint32_t usual = budget.load(std::memory_order_relaxed);
+        const bool probe = waits_.fetch_add(1, std::memory_order_relaxed) % 64 == 63;
+        const std::uint32_t ns = probe ? most_spin_ : usual;
+        if (ns < kLeastSpin) return false;
         const auto until = std::min(end, start + Nanoseconds(ns));
         do {
             for (int i = 0; i < 16; ++i) {
@@ -217,12 +215,13 @@ private:
                 }
             }
         } while (Clock::now() < until);
-        budget.store(std::max(ns / 2, kLeastSpin), std::memory_order_relaxed);
+        budget.store(usual / 2, std::memory_order_relaxed);
         return false;
     }
 
     unsigned shift_;
     std::uint32_t most_spin_ = kMostSpin;
+    std::atomic<std::uint32_t> waits_{0};
     std::atomic<bool> stopped_{false};
     std::atomic<std::uint32_t> spin_ns_{kMostSpin};
     std::atomic<std::uint32_t> room_spin_ns_{kMostSpin};

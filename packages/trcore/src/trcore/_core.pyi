@@ -62,8 +62,8 @@ class PeerRing:
     def wait(self, timeout: float | None) -> bool:
         """Wait until ``drain`` has something to do or ``wake`` was called, with the GIL released.
 
-        False after ``timeout`` seconds (None: never). In shared memory it spins for 1–50 µs before
-        it sleeps, less the rarer records are. May return True without a record after a producer died in its push:
+        False after ``timeout`` seconds (None: never). In shared memory it spins for up to 10 µs
+        before it sleeps, if that has helped lately. May return True without a record after a producer died in its push:
         draining then makes the room it held free. RuntimeError in an attached ring.
         """
     def wake(self) -> None:

@@ -23,6 +23,10 @@ PURE     := $(filter-out trcore,$(PACKAGES))
 LLAMA_CMAKE_ARGS := -DLLAVA_BUILD=OFF -DLLAMA_BUILD_TOOLS=OFF \
   -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_SERVER=OFF
 
+# Its wheel is kept beside other checkouts' for the next .venv: pip's own cache would not tell one
+# built with these arguments from one built with others.
+LLAMA_WHEELS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/token-routing/llama-cpp-python
+
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(PY) -m pip -qq --no-input
 INSTALL := $(PIP) install --no-warn-script-location --constraint constraints.txt
@@ -95,7 +99,7 @@ $(STAMPS)/backends.key: FORCE | $(STAMPS)/venv
 	  $(PROJECTS))
 
 $(STAMPS)/llama.key: FORCE | $(STAMPS)/venv
-	@$(call key,grep -i '^llama' constraints.txt; echo '$(CMAKE_ARGS)')
+	@$(call key,grep -i '^llama' constraints.txt; echo "$${CMAKE_ARGS:-$(LLAMA_CMAKE_ARGS)}")
 
 # what trcore's build reads; its tests are not
 $(STAMPS)/trcore.key: FORCE | $(STAMPS)/venv
@@ -129,7 +133,7 @@ headers = import os, sys, sysconfig; \
 
 # sets $python to the Python to make .venv with, PYTHON= or the first that is new enough
 define find_python
-for c in $(or $(PYTHON),python3 python3.11 python3.12 python3.13 python3.14 python); do \
+python=; for c in $(or $(PYTHON),python3 python3.11 python3.12 python3.13 python3.14 python); do \
   "$$c" -c '$(new_enough)' >/dev/null 2>&1 && { python=$$c; break; }; \
 done; \
 [ -n "$$python" ] || { echo "missing: Python 3.11 or newer$(if $(PYTHON), (PYTHON=$(PYTHON) is none))"; exit 1; }; \
@@ -144,7 +148,7 @@ $(STAMPS)/venv: FORCE
 	@want="$(CURDIR) $(PYTHON)"; have=$$(cat $@ 2>/dev/null); \
 	if [ -x $(PY) ] && case "$$have" in "$$want"*) true;; *) false;; esac; then exit 0; fi; \
 	$(need_compiler); \
-	if [ -z "$$have$(PYTHON)" ] && $(PY) -c '$(new_enough)' 2>/dev/null; then \
+	if [ -z "$${have}$(PYTHON)" ] && $(PY) -c '$(new_enough)' 2>/dev/null; then \
 	  echo "· using the .venv that is here"; \
 	else \
 	  $(find_python); \
@@ -160,11 +164,18 @@ $(STAMPS)/backends: $(STAMPS)/backends.key constraints.txt
 	@$(INSTALL) --group build --requirement $<
 	@touch $@
 
+# the stamp says where the wheel is kept
 $(STAMPS)/llama: $(STAMPS)/llama.key
-	@$(need_compiler)
-	@echo "· installing llama-cpp-python (the first time from source: about 7 CPU-minutes)"
-	@CMAKE_ARGS="$${CMAKE_ARGS:-$(LLAMA_CMAKE_ARGS)}" $(INSTALL) llama-cpp-python
-	@touch $@
+	@kept=$(LLAMA_WHEELS)-$$(cksum <$< | tr ' ' '-'); \
+	if ls $$kept/*.whl >/dev/null 2>&1; then \
+	  echo "· installing llama-cpp-python, built before"; \
+	else \
+	  $(need_compiler); \
+	  echo "· building llama-cpp-python (once: about 7 CPU-minutes)"; \
+	  CMAKE_ARGS="$${CMAKE_ARGS:-$(LLAMA_CMAKE_ARGS)}" $(PIP) wheel --constraint constraints.txt \
+	    --no-cache-dir --no-deps --wheel-dir $$kept llama-cpp-python || exit 1; \
+	fi; \
+	$(INSTALL) --no-deps --force-reinstall $$kept/*.whl && $(INSTALL) llama-cpp-python && echo $$kept >$@
 
 $(STAMPS)/trcore: $(STAMPS)/trcore.key $(STAMPS)/backends
 	@$(need_compiler)

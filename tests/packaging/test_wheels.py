@@ -8,6 +8,7 @@ import sys
 import tarfile
 import zipfile
 from email.parser import HeaderParser
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +20,6 @@ from tests.packaging.tree import PACKAGES, ROOT
 
 if TYPE_CHECKING:
     from email.message import Message
-    from pathlib import Path
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -84,7 +84,9 @@ def install(dist: Path, package: str, folder: Path) -> Path:
     python = folder / "bin" / "python"
     wheels = [wheel(dist, name) for name in sorted(in_repo_needs(dist, package))]
     pip = (sys.executable, "-m", "pip", "--python", str(python), "-qq", "install", "--no-compile")
-    run(*pip, "--constraint", ROOT / "constraints.txt", *wheels)
+    kept = Path(sys.prefix, ".stamps", "llama")  # where make keeps the llama-cpp-python it built
+    links = ("--find-links", kept.read_text().strip()) if kept.exists() else ()
+    run(*pip, *links, "--constraint", ROOT / "constraints.txt", *wheels)
     return python.parent
 
 

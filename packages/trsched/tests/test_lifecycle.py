@@ -92,12 +92,16 @@ def in_delayed_buffer(timeout_s: float | None) -> Scene:
     engines[0].wait_for(lambda engine: engine.entered == 1)
     victim = group.submit(request(leaves, timeout_s=timeout_s))
     while group.status().subservers[0].handoffs_sent == 0:
-        entered = engines[0].entered
-        engines[0].let_go(steps=1)
-        engines[0].wait_for(lambda engine, seen=entered: engine.entered > seen)
+        step_once(engines[0])
     until(lambda: group.status().subservers[1].waiting == 1)
     assert engines[1].entered == 0
     return Scene(group, engines, victim, [first])
+
+
+def step_once(engine: GateEngine) -> None:
+    entered = engine.entered
+    engine.let_go(steps=1)
+    engine.wait_for(lambda engine: engine.entered > entered)
 
 
 def draws(seed: int) -> list[float]:

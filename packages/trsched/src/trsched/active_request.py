@@ -28,7 +28,7 @@ class ActiveRequest:
     _early: dict[int, TokenEvent] = field(default_factory=dict)
 
     def commit(self, event: TokenEvent) -> None:
-        """Take a token. One whose predecessors haven't come yet, from another model, is held back."""
+        """Take a token; it is held back while predecessors, from other models, haven't come yet."""
         self._early[event.position] = event
         while (ready := self._early.pop(len(self.tokens), None)) is not None:
             self.tokens.append(ready.token_id)

@@ -1,4 +1,4 @@
-"""The embedded engine: one llama.cpp context, many sequences, logits and hidden state of one decode.
+"""The embedded engine: one llama.cpp context, many sequences, logits and states of one decode.
 
 Every sequence has its own KV stream (`kv_unified=False`): with a shared one, batched greedy output
 differs from solo decoding.
@@ -40,7 +40,7 @@ class _Sequence:
 
 
 class LlamaCppEngine:
-    """One GGUF model. `needs`: what the router reads. `lease`: turns on cores shared with others."""
+    """One GGUF model. needs: what the router reads. lease: turns on cores shared with others."""
 
     def __init__(
         self,
@@ -93,7 +93,8 @@ class LlamaCppEngine:
         if not pointer:
             self._model.close()
             raise EngineError(
-                f"llama.cpp could not make a context of {sequences} × {context} tokens: {library.recent_log()}"
+                f"llama.cpp could not make a context of {sequences} × {context} tokens: "
+                f"{library.recent_log()}"
             )
         return pointer
 
@@ -110,11 +111,11 @@ class LlamaCppEngine:
         self._sequences[seq].waiting.extend(token_ids)
 
     def step(self, seqs: Sequence[int]) -> StepResult:
-        """See `Engine`. One `llama_decode` (two when hidden states are wanted and a prompt ends)."""
+        """See `Engine`. One `llama_decode`; two when hidden states are wanted and a prompt ends."""
         began = time.perf_counter()
         work = self._plan(seqs)
         if self._hidden_wanted:
-            # With embeddings on, llama.cpp outputs every token of a batch: only last tokens may be in it.
+            # With embeddings on, llama.cpp outputs every token of a batch: last tokens only, then.
             heads = [(seq, count - last, False) for seq, count, last in work if count > last]
             self._decode(heads, embeddings=False)
             work = [(seq, 1, True) for seq, _, last in work if last]
@@ -157,7 +158,7 @@ class LlamaCppEngine:
             self._model.close()
 
     def _plan(self, seqs: Sequence[int]) -> list[tuple[int, int, bool]]:
-        """(sequence, tokens to run, whether they are all it has): short ones first, within the budget."""
+        """(sequence, tokens to run, whether these are all): short ones first, within budget."""
         room = self._batch_tokens
         plan = []
         for seq in sorted(seqs, key=lambda seq: len(self._sequences[seq].waiting) > _SHORT):
@@ -196,7 +197,8 @@ class LlamaCppEngine:
         if rows == 0:
             empty = np.empty(0, dtype=np.int64)
             nothing = LogitsOutput()
-            return StepResult([], empty, torch.from_numpy(empty), nothing, [], time.perf_counter() - began)
+            took = time.perf_counter() - began
+            return StepResult([], empty, torch.from_numpy(empty), nothing, [], took)
         logits = _view(api.llama_get_logits(self._context), rows, self.spec.vocab_size)
         sampled = np.empty(rows, dtype=np.int64)
         logprobs: list[TokenLogprobs | None] = []
@@ -244,7 +246,9 @@ class _Batch:
             embd=None,
             pos=self._positions.ctypes.data_as(ctypes.POINTER(api.llama_pos)),
             n_seq_id=self._counts.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)),
-            seq_id=self._id_pointers.ctypes.data_as(ctypes.POINTER(ctypes.POINTER(api.llama_seq_id))),
+            seq_id=self._id_pointers.ctypes.data_as(
+                ctypes.POINTER(ctypes.POINTER(api.llama_seq_id))
+            ),
             logits=self._outputs.ctypes.data_as(ctypes.POINTER(ctypes.c_int8)),
         )
 

@@ -16,8 +16,18 @@ from typing import Any
 
 from trsched.errors import EngineError
 
-# libgomp reads this when it is loaded. Its default spins at every barrier of every layer for as long
-# as it takes; once anything else wants a core (the server does), a step then takes ten times longer.
+__all__ = [
+    "LoadedModel",
+    "VocabularyFacts",
+    "api",
+    "load_model",
+    "recent_log",
+    "vocabulary_facts",
+]
+
+# libgomp reads this when it is loaded. Its default spins at every barrier of every layer for as
+# long as it takes; once anything else wants a core (the server does), a step takes ten times
+# longer.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 try:
@@ -139,6 +149,7 @@ def vocabulary_facts(model: LoadedModel) -> VocabularyFacts:
     hidden, heads = number("embedding_length", 0), number("attention.head_count", 1)
     kv_heads = number("attention.head_count_kv", heads)
     key, value = (number(f"attention.{kind}_length", hidden // heads) for kind in ("key", "value"))
+    tokenizer = [model.metadata(f"tokenizer.ggml.{name}") for name in ("model", "pre")]
     return VocabularyFacts(
         texts=[api.llama_vocab_get_text(vocab, i) for i in ids],
         attributes=[int(api.llama_vocab_get_attr(vocab, i)) for i in ids],
@@ -146,7 +157,7 @@ def vocabulary_facts(model: LoadedModel) -> VocabularyFacts:
         bos_id=int(api.llama_vocab_bos(vocab)),
         eos_id=int(api.llama_vocab_eos(vocab)),
         stop_ids=frozenset(i for i in ids if api.llama_vocab_is_eog(vocab, i)),
-        tokenizer=f"{model.metadata('tokenizer.ggml.model')} {model.metadata('tokenizer.ggml.pre')}",
+        tokenizer=" ".join(str(part) for part in tokenizer),
         chat_template=model.metadata("tokenizer.chat_template"),
         context_length=number("context_length", 0),
         hidden_size=hidden,

@@ -63,8 +63,9 @@ class PeerRing:
         """Wait until ``drain`` has something to do or ``wake`` was called, with the GIL released.
 
         False after ``timeout`` seconds (None: never). In shared memory it spins for up to 10 µs
-        before it sleeps, if that has helped lately. May return True without a record after a producer died in its push:
-        draining then makes the room it held free. RuntimeError in an attached ring.
+        before it sleeps, if that has helped lately. May return True without a record after a
+        producer died in its push: draining then makes the room it held free. RuntimeError in an
+        attached ring.
         """
     def wake(self) -> None:
         """End one ``wait``, the present or the next one. From any thread or attached process."""

@@ -15,9 +15,14 @@ def normalized_entropy(logits: Tensor) -> Tensor:
     """Entropy of softmax(`logits` [batch, vocab]) over its maximum, log vocab: [batch], 0 to 1."""
     import torch
 
-    probs = torch.softmax(logits, dim=-1)
-    entropy: Tensor = torch.special.entr(probs).sum(-1)
-    return entropy / math.log(logits.shape[-1])
+    terms: Tensor = torch.special.entr(torch.softmax(logits, dim=-1))
+    # Halves are added: the order in which `sum` adds a row depends on the batch the row is in.
+    while terms.shape[-1] > 1:
+        if terms.shape[-1] % 2:
+            terms = torch.nn.functional.pad(terms, (0, 1))
+        left, right = terms.chunk(2, dim=-1)
+        terms = left + right
+    return terms.squeeze(-1) / math.log(logits.shape[-1])
 
 
 class RStitch(BaseRouter):

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, get_type_hints
+
+import msgspec
 
 from trrouters.base_router import BaseRouter, RouterContext
 from trrouters.errors import RouterConfigError, UnknownRouterError
@@ -34,11 +36,24 @@ def router_class(name: str) -> type[BaseRouter]:
         raise UnknownRouterError(f"no router is named {name!r} (installed: {known})")
     try:
         cls = next(iter(points)).load()
-    except ImportError as error:
+    except Exception as error:
         raise RouterConfigError(f"router {name!r} cannot be imported: {error}") from error
     if not (isinstance(cls, type) and issubclass(cls, BaseRouter)):
         raise RouterConfigError(f"router {name!r} is not a subclass of BaseRouter: {cls!r}")
     return cls
+
+
+def _check_types(name: str, cls: type[BaseRouter], settings: Mapping[str, Any]) -> None:
+    """Compare settings with the annotations of `cls.__init__`, as far as these can be evaluated."""
+    try:
+        types = get_type_hints(cls.__init__)
+    except NameError:  # imported for type checkers only
+        return
+    for setting, value in settings.items():
+        try:
+            msgspec.convert(value, types.get(setting, Any))
+        except msgspec.ValidationError as error:
+            raise RouterConfigError(f"router {name!r}: {setting}: {error}") from error
 
 
 def create_router(name: str, context: RouterContext, settings: Mapping[str, Any]) -> BaseRouter:
@@ -55,6 +70,7 @@ def create_router(name: str, context: RouterContext, settings: Mapping[str, Any]
         raise RouterConfigError(
             f"router {name!r} wants {wanted} models, the group has {context.n_models}"
         )
+    _check_types(name, cls, settings)
     try:
         return cls(context, **settings)
     except (TypeError, ValueError) as error:

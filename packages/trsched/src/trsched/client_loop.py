@@ -1,4 +1,4 @@
-"""The client loop: admission over the whole group, the streams of committed tokens, ends of requests.
+"""The client loop: admission over the group, the streams of committed tokens, ends of requests.
 
 All state of requests as the client sees them belongs to this loop's thread, so that every request
 ends exactly once: submissions and aborts from other threads are only noted and the loop woken up.
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from trcore import PeerRing, PendingTable, State
-from trrouters import BaseRouter, PeerReq
+from trrouters import BaseRouter, PeerReq, RouterOutputError
 from trsched.active_request import ActiveRequest
 from trsched.admission import AdmissionQueue, Waiting
 from trsched.codec import GROUP, decode_report, encode_command, encode_hand_off
@@ -74,7 +74,7 @@ class ClientLoop:
         self._changed: dict[ActiveRequest, None] = {}
         self._finals: list[tuple[Stream, list[Event]]] = []
         self.alive = [True] * len(rings)
-        self.finished: Counter[FinishReason] = Counter()
+        self.finished: Counter[str] = Counter()
         self.idle = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="client-loop", daemon=True)
 
@@ -110,7 +110,7 @@ class ClientLoop:
             return self.idle.wait_for(lambda: not self._requests and not self._queue, timeout)
 
     def stop(self) -> None:
-        """End all requests (`shutdown`), then all subservers, then the loop; returns when it ended."""
+        """End all requests (`shutdown`), then all subservers, then the loop; wait for it."""
         self._stopping = True
         self._reports.wake()
         self._thread.join()
@@ -159,11 +159,15 @@ class ClientLoop:
 
     def _admit(self, stream: Stream, handle: int) -> None:
         request = stream.request
-        entry = self._router.entry(request.sampling.seed)
-        active = ActiveRequest(stream, handle, entry)
+        active = ActiveRequest(stream, handle, owner=0)
         self._requests[handle] = self._by_stream[stream] = active
         self._timed += request.timeout_s is not None
         self._active_count.value += 1
+        try:
+            active.owner = entry = self._entry(request.sampling.seed)
+        except Exception as error:  # noqa: BLE001 - third-party code
+            self._end(active, "error", f"router failed: {error}")
+            return
         if not self.alive[entry]:
             if not self._may_degrade():
                 self._end(active, "error", f"model {entry} is down")
@@ -181,6 +185,12 @@ class ClientLoop:
         # Peers first: when the entry hands the request over, they know it.
         for index in sorted(range(len(self._rings)), key=lambda index: index == entry):
             self._send(index, admit)
+
+    def _entry(self, seed: int) -> int:
+        entry = self._router.entry(seed)
+        if not 0 <= entry < len(self._rings):
+            raise RouterOutputError(f"entry named model {entry} of {len(self._rings)}")
+        return entry
 
     # --- tokens
 

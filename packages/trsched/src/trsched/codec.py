@@ -53,8 +53,8 @@ def _encode_array(value: Any) -> msgspec.msgpack.Ext:
 
 
 def _decode_array(code: int, data: memoryview) -> Any:
-    if code != _ARRAY:
-        raise CodecError(f"unknown extension {code}")
+    if code != _ARRAY or len(data) % 4:
+        raise CodecError(f"unknown extension {code} of {len(data)} bytes")
     return np.frombuffer(data, dtype=np.float32)
 
 
@@ -66,15 +66,18 @@ _report_decoder = msgspec.msgpack.Decoder(Report)
 
 
 def encode_hand_off(req: PeerReq, sender: int, sent_ns: int) -> bytes:
-    """The record of a hand-off."""
+    """The record of a hand-off. Raises CodecError for what a record cannot hold."""
     flags = _FINISHED if req.finished else 0
     extras = b""
-    if req.extras:
-        flags |= _EXTRAS
-        extras = _extras_encoder.encode(dict(req.extras))
-    count = len(req.token_ids)
-    header = _HEADER.pack(_HANDOFF, VERSION, flags, sender, req.rid, req.loc, sent_ns, count)
-    return header + struct.pack(f"<{count}i", *req.token_ids) + extras
+    try:
+        if req.extras:
+            flags |= _EXTRAS
+            extras = _extras_encoder.encode(dict(req.extras))
+        count = len(req.token_ids)
+        header = _HEADER.pack(_HANDOFF, VERSION, flags, sender, req.rid, req.loc, sent_ns, count)
+        return header + struct.pack(f"<{count}i", *req.token_ids) + extras
+    except (struct.error, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise CodecError(f"a hand-off cannot hold this: {error}") from error
 
 
 def encode_command(command: Command) -> bytes:
@@ -124,6 +127,6 @@ def _decode_hand_off(record: bytes) -> HandOff:
         extras: Mapping[str, Extra] = NO_EXTRAS
         if flags & _EXTRAS:
             extras = _extras_decoder.decode(memoryview(record)[_HEADER.size + 4 * count :])
-    except (struct.error, msgspec.DecodeError) as error:
+    except (struct.error, msgspec.DecodeError, RecursionError) as error:
         raise CodecError(f"broken hand-off record: {error}") from error
     return HandOff(PeerReq(rid, tokens, loc, bool(flags & _FINISHED), extras), sender, sent_ns)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -28,7 +30,7 @@ def parse_bytes(text: str | int, field: str) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(text))
     if match is None or match[2].lower() not in _UNITS:
         raise ConfigError(field, f"not a size: {text!r} (try 1GiB or 512MiB)")
-    return int(float(match[1]) * _UNITS[match[2].lower()])
+    return int(Decimal(match[1]) * _UNITS[match[2].lower()])
 
 
 class LlamaCppModel(
@@ -129,19 +131,33 @@ def _check(config: GroupConfig) -> None:
         raise ConfigError("models", "at least one model is needed")
     names = [model.name for model in config.models]
     for i, model in enumerate(config.models):
+        field = f"models[{i}]"
         if names.index(model.name) != i:
-            raise ConfigError(f"models[{i}].name", f"{model.name!r} is used twice")
-        if model.threshold < 1:
-            raise ConfigError(f"models[{i}].threshold", "must be at least 1")
-        if isinstance(model, ProfileModel) and (not model.step_ms or min(model.step_ms) <= 0):
-            raise ConfigError(f"models[{i}].step_ms", "must be one or more positive latencies")
-        if isinstance(model, LlamaCppModel) and (model.threads < 0 or model.batch_tokens < 1):
-            raise ConfigError(f"models[{i}]", "threads must be 0 or more, batch_tokens 1 or more")
-    for field, value, least in (
-        ("context", config.context, 8),
-        ("max_queue", config.max_queue, 0),
-        ("max_active", 1 if config.max_active is None else config.max_active, 1),
-        ("kv_memory", config.kv_bytes, 1),
-    ):
-        if value < least:
-            raise ConfigError(field, f"must be at least {least}, not {value}")
+            raise ConfigError(f"{field}.name", f"{model.name!r} is used twice")
+        _at_least(f"{field}.threshold", model.threshold, 1)
+        if isinstance(model, ProfileModel):
+            _check_profile(model, field)
+        else:
+            _at_least(f"{field}.threads", model.threads, 0)
+            _at_least(f"{field}.batch_tokens", model.batch_tokens, 1)
+    _at_least("context", config.context, 8)
+    _at_least("max_queue", config.max_queue, 0)
+    _at_least("kv_memory", config.kv_bytes, 1)
+    if config.max_active is not None:
+        _at_least("max_active", config.max_active, 1)
+
+
+def _check_profile(model: ProfileModel, field: str) -> None:
+    if not model.step_ms or not all(0 < ms < math.inf for ms in model.step_ms):
+        raise ConfigError(f"{field}.step_ms", "must be one or more positive latencies")
+    if not 0 <= model.extend_token_ms < math.inf:
+        raise ConfigError(f"{field}.extend_token_ms", "must be a latency of 0 or more")
+    if not 0 <= model.eos_rate <= 1:
+        raise ConfigError(f"{field}.eos_rate", "must be a probability")
+    _at_least(f"{field}.vocab_size", model.vocab_size, 257)  # the bytes and the end
+    _at_least(f"{field}.kv_bytes_per_token", model.kv_bytes_per_token, 1)
+
+
+def _at_least(field: str, value: int, least: int) -> None:
+    if value < least:
+        raise ConfigError(field, f"must be at least {least}, not {value}")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trrouters import BaseRouter, RouteResult, RouterOutputError
 from trsched.batching import may_start
+from trsched.codec import CodecError
 from trsched.engines.base import Engine, StepResult
 from trsched.local_request import LocalRequest
 from trsched.messages import Failed, StepEvents
@@ -138,7 +139,11 @@ class DecodeLoop:
         self._table.set_anchor(req, peer, message.loc)
         self._table.park(req)
         # The peer may run before the client loop hears of this token: that loop orders by position.
-        self._peers.hand_off(peer, message, decided_ns)
+        try:  # extras may be nothing that a record holds, or too long for one
+            self._peers.hand_off(peer, message, decided_ns)
+        except (CodecError, ValueError) as error:
+            self._fail(req, f"router failed: {error}")
+            return
         self._stats.handoffs_sent += 1
         if message.loc == req.loc:
             self._commit(req, rows, owner)

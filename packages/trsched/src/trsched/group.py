@@ -178,6 +178,8 @@ class Group:
             raise RequestError("the prompt is empty", param="prompt")
         if min(request.prompt_ids) < 0 or max(request.prompt_ids) >= self.vocabulary.size:
             raise RequestError(f"token ids must be 0 to {self.vocabulary.size - 1}", param="prompt")
+        if not all(0 <= token < self.vocabulary.size for token in request.stop_token_ids):
+            raise RequestError("stop tokens must be of the vocabulary", param="stop_token_ids")
         if request.max_tokens < 1:
             raise RequestError("max_tokens must be at least 1", param="max_tokens")
         if request.timeout_s is not None and not request.timeout_s > 0:

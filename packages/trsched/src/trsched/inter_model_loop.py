@@ -57,8 +57,10 @@ class InterModelLoop:
             return
         fresh = peer_req.token_ids[len(peer_req.token_ids) - missing :]
         try:
-            taken = self._router.receive(
-                PeerReq(peer_req.rid, fresh, peer_req.loc, peer_req.finished, peer_req.extras)
+            taken = list(
+                self._router.receive(
+                    PeerReq(peer_req.rid, fresh, peer_req.loc, peer_req.finished, peer_req.extras)
+                )
             )
         except Exception as error:  # noqa: BLE001 - third-party code
             self._fail(req.rid, f"router failed: {error}")

@@ -20,7 +20,10 @@ def resolve_model_path(path: str, field: str) -> Path:
     package, _, name = path.removeprefix(_SCHEME).partition("/")
     if not package.isidentifier() or not name:
         raise ConfigError(field, f"expected package://PACKAGE/FILE, not {path!r}")
-    spec = find_spec(package)
+    try:
+        spec = find_spec(package)
+    except ValueError:  # a module made at run time
+        spec = None
     if spec is None:
         raise ConfigError(
             field, f"package {package!r} is not installed: pip install {package.replace('_', '-')}"

@@ -34,8 +34,8 @@ class SamplingParams(msgspec.Struct, frozen=True, array_like=True):
             raise RequestError("temperature must be from 0 to 100", param="temperature")
         if not 0.0 < self.top_p <= 1.0:
             raise RequestError("top_p must be above 0 and at most 1", param="top_p")
-        if self.top_k < 0:
-            raise RequestError("top_k must be 0 (all tokens) or positive", param="top_k")
+        if not 0 <= self.top_k < 1 << 31:
+            raise RequestError("top_k must be from 0 (all tokens) to 2147483647", param="top_k")
         if not 0 <= self.seed < 1 << 64:
             raise RequestError("seed must be an unsigned 64-bit integer", param="seed")
         if self.logprobs is not None and not 0 <= self.logprobs <= MAX_LOGPROBS:

@@ -56,6 +56,10 @@ class RequestTable:
             return False
         self._holders.pop(req, None)
         self.ready[req] = None
+        if req.seq is not None and req.given == req.loc:
+            # It comes back with nothing new: its last token runs again, for its logits.
+            req.given -= 1
+            self._engine.truncate(req.seq, req.given)
         return True
 
     def park(self, req: LocalRequest) -> None:

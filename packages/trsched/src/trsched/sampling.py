@@ -20,10 +20,12 @@ def sample(logits: NDArray[np.float32], params: SamplingParams, position: int, m
 
     logits: `[vocab]` float32. The draw depends on (seed, position, model) only.
     """
-    if params.temperature == 0.0:
+    temperature = np.float32(params.temperature)
+    if temperature == 0.0:
         return int(logits.argmax())
     u = uniform(params.seed, position, model)
-    scaled = (logits - logits.max()) / np.float32(params.temperature)
+    with np.errstate(over="ignore"):  # a weight of 0 is as good
+        scaled = (logits - logits.max()) / temperature
     if params.top_k == 0 and params.top_p >= 1.0:
         return _inverse_cdf(np.exp(scaled), u)
     ids, weights = _filtered(scaled, params.top_k, params.top_p)
@@ -38,6 +40,7 @@ def token_logprobs(logits: NDArray[np.float32], token_id: int, top: int) -> Toke
     peak = row.max()
     norm = peak + np.log(np.exp(row - peak).sum())
     best: list[tuple[int, float]] = []
+    top = min(top, len(row))
     if top:
         ids = np.argpartition(-row, top - 1)[:top]
         ids = ids[np.lexsort((ids, -row[ids]))]

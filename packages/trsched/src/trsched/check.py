@@ -14,6 +14,7 @@ from trrouters import (
 )
 from trsched.batching import deadlock_free
 from trsched.config import GroupConfig, LlamaCppModel, ProfileModel
+from trsched.engines.requantize import FTYPES
 from trsched.errors import ConfigError, EngineError
 from trsched.kv_budget import KvPlan, split_kv_budget
 from trsched.model_path import resolve_model_path
@@ -92,6 +93,10 @@ def _vocabularies(config: GroupConfig) -> tuple[tuple[Vocabulary, ...], tuple[Pa
     for i, model in enumerate(config.models):
         if isinstance(model, LlamaCppModel):
             path = resolve_model_path(model.path, f"models[{i}].path")
+            if model.quantize is not None and model.quantize not in FTYPES:
+                raise ConfigError(
+                    f"models[{i}].quantize", f"{model.quantize!r} is none of {', '.join(FTYPES)}"
+                )
             try:
                 vocabularies.append(GgufVocabulary(path))
             except EngineError as error:

@@ -91,6 +91,7 @@ class Subserver:
         for record in self._inbox.drain():
             message = decode_inbound(record)
             if isinstance(message, Stop):
+                self._table.record_states()
                 return False
             self._inter_model.handle(message)
         batch = self._decode.start(self._threshold())

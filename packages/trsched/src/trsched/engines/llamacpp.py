@@ -1,7 +1,7 @@
 """The embedded engine: one llama.cpp context, many sequences, logits and states of one decode.
 
-Every sequence has its own KV stream (`kv_unified=False`): with a shared one, batched greedy output
-differs from solo decoding.
+Every sequence has its own KV stream (`kv_unified=False`), and what it computes does not depend on
+what else is in the batch (see `_open_context`).
 """
 
 from __future__ import annotations
@@ -85,7 +85,11 @@ class LlamaCppEngine:
         params.n_batch = params.n_ubatch = self._batch_tokens
         params.n_threads = params.n_threads_batch = threads
         params.kv_unified = False
+        # What a sequence computes must not depend on its batch: bit for bit, this holds for flash
+        # attention on a BF16 cache. On F16 it takes other kernels for 64 prompt tokens at once, and
+        # for one sequence alone from 257 tokens on. (BF16 weights break it, Q4_0 and Q8_0 don't.)
         params.flash_attn_type = api.LLAMA_FLASH_ATTN_TYPE_ENABLED
+        params.type_k = params.type_v = _GGML_TYPE_BF16
         params.embeddings = False
         params.pooling_type = api.LLAMA_POOLING_TYPE_NONE
         params.no_perf = True
@@ -222,6 +226,7 @@ class LlamaCppEngine:
         )
 
 
+_GGML_TYPE_BF16 = 30
 _SHORT = 8  # tokens: what a resumed request brings, as against a prompt
 
 

@@ -91,6 +91,8 @@ class ProfileEngine:
         sampled = np.empty(len(seqs), dtype=np.int64)
         logprobs: list[TokenLogprobs | None] = []
         for row, (seq, length) in enumerate(zip(seqs, lengths, strict=True)):
+            if length == self._ran[seq]:
+                raise EngineError(f"{self.spec.name}: sequence {seq} has no token to run")
             if length > self._context:
                 raise EngineError(f"{self.spec.name}: sequence {seq} is longer than the context")
             self._ran[seq] = length

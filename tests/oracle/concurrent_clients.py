@@ -1,0 +1,47 @@
+"""Clients that press a group with requests at once, some of which give up on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.oracle.sequential import Answer
+from trsched.group import Group
+from trsched.request import FinalEvent, GenerateRequest
+
+
+def answers(
+    group: Group, requests: Sequence[GenerateRequest], clients: int, give_up_after: dict[int, int]
+) -> list[tuple[Answer, FinalEvent]]:
+    """What each request gets, `clients` of them at a time.
+
+    give_up_after: requests (by index) that their client aborts after so many tokens.
+    """
+
+    def ask(index: int) -> tuple[Answer, FinalEvent]:
+        stream = group.submit(requests[index])
+        answer = Answer([], [])
+        for event in stream:
+            if isinstance(event, FinalEvent):
+                return answer, event
+            answer.tokens.append(event.token_id)
+            answer.models.append(event.model)
+            if len(answer.tokens) == give_up_after.get(index):
+                group.abort(stream)
+        raise AssertionError("no final event")
+
+    with ThreadPoolExecutor(clients) as pool:
+        return list(pool.map(ask, range(len(requests))))
+
+
+def assert_equal(
+    got: list[tuple[Answer, FinalEvent]], expected: list[Answer], give_up_after: dict[int, int]
+) -> None:
+    """Whole answers are equal; aborted ones are a beginning, not shorter than when they gave up."""
+    for index, ((answer, final), whole) in enumerate(zip(got, expected, strict=True)):
+        given_up = final.reason == "abort"
+        assert given_up or final.reason in ("stop", "length"), final
+        assert given_up <= (index in give_up_after)
+        length = len(answer.tokens) if given_up else len(whole.tokens)
+        assert answer.tokens == whole.tokens[:length], f"request {index}"
+        assert answer.models == whole.models[:length], f"request {index}"

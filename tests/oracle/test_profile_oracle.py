@@ -1,0 +1,93 @@
+"""Concurrent equals sequential on the profile engine: every schedule, no model files."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from packages.trsched.tests.groups import profile_config
+from tests.oracle import sequential
+from tests.oracle.concurrent_clients import answers, assert_equal
+from tests.oracle.profile_model import SoloProfile
+from trsched.config import ProfileModel
+from trsched.group import Group
+from trsched.request import GenerateRequest, SamplingParams
+
+ALGORITHMS = {
+    "fixed-0": ("fixed", {"model": 0}, 2),
+    "fixed-1": ("fixed", {"model": 1}, 2),
+    "bernoulli": ("bernoulli", {"p": 0.3}, 2),
+    "bernoulli-bursts": ("bernoulli", {"p": 0.2, "tokens_per_call": 3}, 2),
+    "me": ("me", {}, 2),
+    "me3": ("me", {"weights": [1.0, 2.0, 3.0]}, 3),
+}
+
+
+def plan(router, settings, models, request):
+    seed, prompt = request.sampling.seed, len(request.prompt_ids)
+    match router:
+        case "fixed":
+            return sequential.fixed(settings["model"])
+        case "bernoulli":
+            calls = settings.get("tokens_per_call", 1)
+            return sequential.bernoulli(settings["p"], seed, prompt, calls)
+    return sequential.mixture(settings.get("weights", [1.0] * models), seed)
+
+
+@pytest.mark.parametrize("clients", [1, 4, 16])
+@pytest.mark.parametrize("thresholds", ["eager", "delayed"])
+@pytest.mark.parametrize("sequences", ["ample", "scarce"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_concurrent_equals_sequential(
+    algorithm: str, clients: int, thresholds: str, sequences: str
+) -> None:
+    router, settings, count = ALGORITHMS[algorithm]
+    config = profile_config(
+        router,
+        settings,
+        models=count,
+        thresholds=[1] * count if thresholds == "eager" else [2, 3, 2][:count],
+        eos_rate=0.02,
+        max_active=16,
+        # scarce: KV for 5 requests where 16 may be active, so pending KV is reclaimed again and again
+        kv_memory="64MiB" if sequences == "ample" else f"{5 * 256 * count}KiB",
+    )
+    rng = random.Random(clients)
+    requests = [
+        GenerateRequest(
+            request_id=str(i),
+            prompt_ids=[rng.randrange(256) for _ in range(rng.randrange(1, 60))],
+            max_tokens=rng.randrange(1, 60),
+            sampling=SamplingParams(seed=rng.getrandbits(64)),
+            stop_token_ids=frozenset({256}),
+        )
+        for i in range(2 * clients + 6)
+    ]
+    give_up_after = {i: rng.randrange(1, 20) for i in range(len(requests)) if i % 5 == 4}
+    models = []
+    for index, model in enumerate(config.models):
+        assert isinstance(model, ProfileModel)
+        models.append(SoloProfile(model, index))
+    expected = [
+        sequential.generate(
+            models,
+            *plan(router, settings, count, request),
+            request.prompt_ids,
+            request.sampling,
+            request.max_tokens,
+            request.stop_token_ids,
+        )
+        for request in requests
+    ]
+    group = Group.open(config)
+    try:
+        assert_equal(answers(group, requests, clients, give_up_after), expected, give_up_after)
+        assert group.drain(20)
+    finally:
+        group.close()
+    subservers = group.status().subservers
+    assert [subserver.sequences_used for subserver in subservers] == [0] * count
+    assert [subserver.alive for subserver in subservers] == [True] * count
+    if sequences == "scarce" and clients == 16 and router != "fixed":
+        assert sum(subserver.kv_reclaims for subserver in subservers) > 0

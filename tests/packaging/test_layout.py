@@ -69,8 +69,8 @@ def test_a_package_has_its_papers(package: str) -> None:
     folder = ROOT / "packages" / package
     assert (folder / "README.md").read_text("utf-8").startswith(f"# {package}\n")
     changelog = (folder / "CHANGELOG.md").read_text("utf-8")
-    assert "\n## [" in changelog
-    assert "\n### Added\n" in changelog
+    assert changelog.startswith("# Changelog\n")
+    assert re.search(r"^## \[?(Unreleased|\d+\.\d+)", changelog, re.MULTILINE)
     assert (folder / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     assert (folder / "src" / package / "py.typed").exists()
     assert any((folder / "tests").glob("test_*.py")), "no test"

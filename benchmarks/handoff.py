@@ -31,6 +31,7 @@ from queue import SimpleQueue
 import zmq
 
 import trcore
+from benchmarks._server_handoff import handoff_latencies_us
 from trcore import PeerRing
 
 SPAWN: SpawnContext = get_context("spawn")
@@ -298,6 +299,15 @@ def simple_queue(sizes: Sizes) -> dict[str, float]:
     return named("simple_queue", trips, rates)
 
 
+# ---------------------------------------------------------------- the whole server
+
+
+def server_handoff(sizes: Sizes) -> dict[str, float]:
+    """Route decision to the start of the idle peer's next batch, inside a running group."""
+    cuts = statistics.quantiles(handoff_latencies_us(sizes.rounds // 5), n=100)
+    return {"server_handoff_p50_us": cuts[49], "server_handoff_p99_us": cuts[98]}
+
+
 # ---------------------------------------------------------------- the list, and its report
 
 MEASUREMENTS: tuple[Callable[[Sizes], dict[str, float]], ...] = (
@@ -306,6 +316,7 @@ MEASUREMENTS: tuple[Callable[[Sizes], dict[str, float]], ...] = (
     ring_thread,
     zmq_inproc,
     simple_queue,
+    server_handoff,
 )
 
 

@@ -1,0 +1,93 @@
+"""The hand-off inside the server: from a routing decision to the peer's next batch, the peer idle.
+
+Two profile engines and a router that always hands over, one request at a time: whatever lies between
+the end of `route` on one model and the start of the step on the other is ours (send, encode, ring,
+wake-up, decode, receive, batch), the client loop's work on the same interpreter included.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from trrouters import RouterContext, RouteResult
+from trrouters.bernoulli import Bernoulli
+from trrouters.route_result import Destinations
+from trsched.check import check_group
+from trsched.config import ProfileModel, group_config
+from trsched.engines.base import StepResult
+from trsched.engines.profile import ProfileEngine
+from trsched.group import Group
+from trsched.request import GenerateRequest, SamplingParams
+
+STEP_MS = 1.0
+TOKENS = 200
+
+
+class _Moments:
+    """(time in ns, "route" or "step", model), in order."""
+
+    def __init__(self) -> None:
+        self.list: list[tuple[int, str, int]] = []
+
+    def note(self, what: str, model: int) -> None:
+        self.list.append((time.perf_counter_ns(), what, model))
+
+
+class _TimedEngine(ProfileEngine):
+    moments: _Moments
+    index: int
+
+    def step(self, seqs: Sequence[int]) -> StepResult:
+        self.moments.note("step", self.index)
+        return super().step(seqs)
+
+
+class _TimedRouter(Bernoulli):
+    moments: _Moments
+
+    def route(self, result: RouteResult) -> Destinations:
+        destinations = super().route(result)
+        self.moments.note("route", self.index)
+        return destinations
+
+
+def handoff_latencies_us(handoffs: int) -> list[float]:
+    """Latencies of at least `handoffs` hand-offs in µs, after a warm-up of a tenth."""
+    config = group_config(
+        {
+            "name": "handoff",
+            "models": [
+                {"engine": "profile", "name": name, "step_ms": [STEP_MS]} for name in ("s", "l")
+            ],
+            "router": {"name": "bernoulli", "settings": {"p": 1.0}},
+            "context": 512,
+            "kv_memory": "16MiB",
+            "max_active": 4,
+        }
+    )
+    moments = _Moments()
+    routers = [_TimedRouter(RouterContext(index, 2, 257), p=1.0) for index in range(2)]
+    engines = []
+    for index, model in enumerate(config.models):
+        assert isinstance(model, ProfileModel)
+        engine = _TimedEngine(model, "bytes", index=index, sequences=4, context=512)
+        engine.moments, engine.index = moments, index
+        routers[index].moments = moments
+        engines.append(engine)
+    plan = replace(check_group(config), routers=tuple(routers))
+    group = Group(plan, engines)
+    try:
+        while len(moments.list) < 2.2 * handoffs:
+            sampling = SamplingParams(seed=len(moments.list))
+            group.submit(GenerateRequest("", [1, 2, 3], TOKENS, sampling)).result()
+    finally:
+        group.close()
+    trips = [
+        (after[0] - before[0]) / 1000
+        for before, after in pairwise(moments.list)
+        if before[1] == "route" and after[1] == "step" and before[2] != after[2]
+    ]
+    return trips[len(trips) // 10 :]

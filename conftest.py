@@ -1,0 +1,6 @@
+"""For all tests of the tree."""
+
+import os
+
+# Before anything loads libgomp, as `trsched.engines.llamacpp_library` does and says why.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")

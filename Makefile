@@ -92,6 +92,7 @@ sums = LC_ALL=C find $(1) -type f ! -path '*/__pycache__/*' ! -path '*/build/*' 
 
 PROJECTS := $(foreach p,$(PACKAGES),packages/$(p)/pyproject.toml)
 SCRIPTED := $(wildcard cpp packages tests benchmarks)
+TYPED    := packages tests $(if $(wildcard benchmarks/*.py),benchmarks)
 
 $(STAMPS)/backends.key: FORCE | $(STAMPS)/venv
 	@$(call key,$(PY) -c 'import sys; import tomllib; \
@@ -203,15 +204,13 @@ $(STAMPS)/tools: $(STAMPS)/tools.key
 	@touch $@
 
 $(STAMPS)/lint: $(STAMPS)/lint.key $(STAMPS)/packages $(STAMPS)/tools
-	@echo "· lint: ruff check"
-	@$(VENV)/bin/ruff check --quiet --output-format concise .
-	@echo "· lint: ruff format"
-	@$(VENV)/bin/ruff format --quiet --check --output-format concise . \
-	  || { echo "lint: $(VENV)/bin/ruff format . does it"; exit 1; }
-	@echo "· lint: mypy --strict"
-	@$(VENV)/bin/mypy --no-error-summary packages tests $(if $(wildcard benchmarks/*.py),benchmarks)
-	@echo "· lint: import-linter"
-	@$(VENV)/bin/lint-imports >$(STAMPS)/lint-imports.log 2>&1 || { cat $(STAMPS)/lint-imports.log; exit 1; }
+	@failed=; \
+	lint() { echo "· lint: $$1"; shift; "$$@" || failed=yes; }; \
+	lint "ruff check" $(VENV)/bin/ruff check --quiet --output-format concise .; \
+	lint "ruff format" $(VENV)/bin/ruff format --quiet --check --output-format concise .; \
+	lint "mypy --strict" $(VENV)/bin/mypy --no-error-summary $(TYPED); \
+	lint "import-linter" sh -c '$(VENV)/bin/lint-imports >$@.log 2>&1 || { cat $@.log; exit 1; }'; \
+	[ -z "$$failed" ]
 	@touch $@
 
 $(STAMPS)/wheels: $(STAMPS)/wheels.key $(STAMPS)/backends

@@ -201,7 +201,8 @@ class ClientLoop:
                 continue  # it ended while the step ran
             position, owner = events.positions[row], events.owners[row]
             active.handoffs += owner != events.model
-            active.owner = owner
+            # Models' reports overtake one another: the sum of all hand-offs is right in any order.
+            active.owner += owner - events.model
             active.degraded |= row in events.degraded
             if position >= 0:
                 logprobs = events.logprobs.get(row)
@@ -212,7 +213,7 @@ class ClientLoop:
             if active.complete():
                 assert active.end is not None
                 self._end(active, active.end[1])
-            elif not self.alive[owner]:
+            elif 0 <= active.owner < len(self.alive) and not self.alive[active.owner]:
                 self._take_over(active)
 
     # --- ends

@@ -131,6 +131,8 @@ class DecodeLoop:
                 raise RouterOutputError(
                     f"send named loc {message.loc} of a request with {req.loc} tokens"
                 )
+            if message.finished and not (message.loc == req.loc and req.finished()):
+                raise RouterOutputError("send finished a request that goes on")
         except Exception as error:  # noqa: BLE001 - third-party code
             self._fail(req, f"router failed: {error}")
             return

@@ -38,10 +38,24 @@ from trsched.lease import Lease
 from trsched.request import GenerateRequest, SamplingParams
 
 CLIENTS = (1, 4, 16)
-SUBJECTS = (
-    "the sea, a fox, the first bicycle, a lighthouse, winter, a lost key, bread, a violin, "
-    "the moon, an old bridge, a garden, a storm, a market, a train, a teacher, a river"
-).split(", ")
+SUBJECTS = [
+    "the sea",
+    "a fox",
+    "the first bicycle",
+    "a lighthouse",
+    "winter",
+    "a lost key",
+    "bread",
+    "a violin",
+    "the moon",
+    "an old bridge",
+    "a garden",
+    "a storm",
+    "a market",
+    "a train",
+    "a teacher",
+    "a river",
+]
 MODELS = {
     "llm": {
         "engine": "llamacpp",
@@ -99,7 +113,9 @@ async def stream_once(port: int, body: bytes) -> list[int]:
     """One streamed completion over a raw socket: as light a client as can be, parsed afterwards."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
-    writer.write(f"{head}Content-Type: application/json\r\nConnection: close\r\n\r\n".encode() + body)
+    writer.write(
+        f"{head}Content-Type: application/json\r\nConnection: close\r\n\r\n".encode() + body
+    )
     received = await reader.read(-1)
     writer.close()
     tokens: list[int] = []
@@ -205,12 +221,12 @@ def main() -> None:
     facts = {"model": args.model, "tokens": tokens, "rounds": rounds, "cores": os.cpu_count()}
     print(json.dumps({**facts, "config": configuration(args.model)}))
     result = measure(args.model, tokens, rounds)
-    print(f"{'clients':>8}{'bare tok/s':>12}{'group':>9}{'http':>9}{'group/bare':>12}{'http/bare':>11}")
+    titles = ("bare tok/s", "group", "http", "group/bare", "http/bare")
+    print(f"{'clients':>8}" + "".join(f"{title:>12}" for title in titles))
     for n in CLIENTS:
-        print(
-            f"{n:8}{result[f'bare_tok_s_{n}']:12.1f}{result[f'group_tok_s_{n}']:9.1f}"
-            f"{result[f'tok_s_{n}']:9.1f}{result[f'group_ratio_{n}']:12.3f}{result[f'ratio_{n}']:11.3f}"
-        )
+        speeds = [f"{result[f'{key}_{n}']:12.1f}" for key in ("bare_tok_s", "group_tok_s", "tok_s")]
+        ratios = [f"{result[f'{key}_{n}']:12.3f}" for key in ("group_ratio", "ratio")]
+        print(f"{n:8}" + "".join(speeds + ratios))
     rounded = {key: round(value, 4) for key, value in result.items()}
     print(json.dumps({"benchmark": "overhead", **facts, **rounded}))
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 def test_the_readmes_router_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
     text = (ROOT / "packages/trrouters/README.md").read_text()
-    code = re.findall(r"```python\n(.*?)```", text, re.S)[0]
+    code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
     assert len(code.splitlines()) < 30
     (tmp_path / "margin_example.py").write_text(code)
     info = tmp_path / "margin_example-1.0.dist-info"
@@ -67,5 +67,5 @@ def test_the_readmes_router_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_trscheds_readme_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "packages/trsched/README.md").read_text()
-    exec(re.findall(r"```python\n(.*?)```", text, re.S)[0], {})
+    exec(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0], {})
     assert "FinalEvent(reason='length'" in capsys.readouterr().out

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import openai
 import pytest
+from openai.types.chat import ChatCompletionMessageParam
 
 from packages.trserve.tests.server_process import ServerProcess, server_process
 from trsched.errors import ConfigError
@@ -22,8 +23,12 @@ pytestmark = [pytest.mark.models, pytest.mark.slow]
 
 SLM = "package://trserve/models/smollm2-slm8.Q4_0.gguf"
 SMALL, LARGE = "smollm2-slm8", "smollm2-135m-instruct"
-QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
-EMOJI = [{"role": "user", "content": "Repeat exactly: 🍎🍐🍊 ünïcödé 日本語 🍎🍐🍊"}]
+QUESTION: list[ChatCompletionMessageParam] = [
+    {"role": "user", "content": "What is the capital of France?"}
+]
+EMOJI: list[ChatCompletionMessageParam] = [
+    {"role": "user", "content": "Repeat exactly: 🍎🍐🍊 ünïcödé 日本語 🍎🍐🍊"}
+]
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +126,11 @@ def test_a_client_that_leaves_frees_every_model(
     with httpx.Client() as http:
         for _ in range(200):
             metrics = http.get(f"{server[1]}/metrics").text
-            used = [line for line in metrics.splitlines() if line.startswith("trserve_subserver_kv_used_tokens{")]
+            used = [
+                line
+                for line in metrics.splitlines()
+                if line.startswith("trserve_subserver_kv_used_tokens{")
+            ]
             if all(line.endswith(" 0.0") for line in used):
                 break
             client.completions.create(model="smol-rstitch", prompt="Hello", max_tokens=1)

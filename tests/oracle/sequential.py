@@ -1,4 +1,4 @@
-"""Token-level routing as a plain sequential program: one request, one model at a time, no scheduler.
+"""Token-level routing as a plain sequential program: one request, one model at a time.
 
 What the concurrent system emits must equal what this emits, token for token. Written from the
 algorithms' definitions, on purpose without the code it judges: only the random draws are shared.
@@ -67,7 +67,9 @@ def fixed(which: int) -> tuple[int, Decide]:
     return which, lambda model, position, logits, visit: (True, which)
 
 
-def bernoulli(p: float, seed: int, prompt_length: int, tokens_per_call: int = 1) -> tuple[int, Decide]:
+def bernoulli(
+    p: float, seed: int, prompt_length: int, tokens_per_call: int = 1
+) -> tuple[int, Decide]:
     def decide(model, position, logits, visit):
         if model == 1:
             return True, 0 if visit >= tokens_per_call else 1

@@ -19,9 +19,9 @@ from trsched.request import GenerateRequest, SamplingParams
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
-from tests.oracle.llama_model import SoloLlama  # noqa: E402
-from trsched.engines.requantize import cached_requantize  # noqa: E402
-from trsched.vocabulary import GgufVocabulary  # noqa: E402
+from tests.oracle.llama_model import SoloLlama
+from trsched.engines.requantize import cached_requantize
+from trsched.vocabulary import GgufVocabulary
 
 pytestmark = [pytest.mark.models, pytest.mark.slow]
 
@@ -110,7 +110,9 @@ def make_requests(vocabulary: GgufVocabulary, count: int, seed: int) -> list[Gen
     return requests
 
 
-def sequential_plan(router: str, settings: dict[str, Any], request: GenerateRequest):
+def sequential_plan(
+    router: str, settings: dict[str, Any], request: GenerateRequest
+) -> tuple[int, sequential.Decide]:
     match router:
         case "fixed":
             return sequential.fixed(settings["model"])
@@ -178,6 +180,15 @@ def test_r_stitch_at_its_ends_is_one_model_alone(
     tau: float, model: int, solo: list[SoloLlama], vocabulary: GgufVocabulary
 ) -> None:
     for request in make_requests(vocabulary, 4, seed=5):
-        rest = (request.prompt_ids, request.sampling, request.max_tokens, request.stop_token_ids)
-        stitched = sequential.generate(solo, *sequential.r_stitch(tau), *rest)
-        assert stitched == sequential.generate(solo, *sequential.fixed(model), *rest)
+        stitched, alone = (
+            sequential.generate(
+                solo,
+                *plan,
+                request.prompt_ids,
+                request.sampling,
+                request.max_tokens,
+                request.stop_token_ids,
+            )
+            for plan in (sequential.r_stitch(tau), sequential.fixed(model))
+        )
+        assert stitched == alone

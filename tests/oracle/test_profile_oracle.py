@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from trsched.config import ProfileModel
 from trsched.group import Group
 from trsched.request import GenerateRequest, SamplingParams
 
-ALGORITHMS = {
+ALGORITHMS: dict[str, tuple[str, dict[str, Any], int]] = {
     "fixed-0": ("fixed", {"model": 0}, 2),
     "fixed-1": ("fixed", {"model": 1}, 2),
     "bernoulli": ("bernoulli", {"p": 0.3}, 2),
@@ -24,7 +25,9 @@ ALGORITHMS = {
 }
 
 
-def plan(router, settings, models, request):
+def plan(
+    router: str, settings: dict[str, Any], models: int, request: GenerateRequest
+) -> tuple[int, sequential.Decide]:
     seed, prompt = request.sampling.seed, len(request.prompt_ids)
     match router:
         case "fixed":
@@ -50,7 +53,7 @@ def test_concurrent_equals_sequential(
         thresholds=[1] * count if thresholds == "eager" else [2, 3, 2][:count],
         eos_rate=0.02,
         max_active=16,
-        # scarce: KV for 5 requests where 16 may be active, so pending KV is reclaimed again and again
+        # scarce: KV for 5 requests where 16 may be active, so pending KV is reclaimed all the time
         kv_memory="64MiB" if sequences == "ample" else f"{5 * 256 * count}KiB",
     )
     rng = random.Random(clients)

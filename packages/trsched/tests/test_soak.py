@@ -36,14 +36,12 @@ def test_two_thousand_requests_at_32_clients(models: int) -> None:
         timeout_s = rng.choice([None, None, None, 0.001, 5.0])
         stream = group.submit(request(index, rng.randrange(1, 12), timeout_s=timeout_s))
         give_up = rng.randrange(1, 12) if index % 7 == 0 else None
-        expected = 0
-        for event in stream:
+        for expected, event in enumerate(stream):
             if isinstance(event, FinalEvent):
                 assert stream.drained()
                 return event.reason
             assert event.position == expected
-            expected += 1
-            if expected == give_up:
+            if expected + 1 == give_up:
                 group.abort(stream)
         raise AssertionError("no final event")
 

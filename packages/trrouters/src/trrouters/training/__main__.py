@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_formats(parser: argparse.ArgumentParser) -> None:
     from trrouters.training.export_gguf import FORMATS
 
-    parser.add_argument("--format", choices=FORMATS, default="Q4_0", help="of the layers")
+    parser.add_argument("--format", choices=FORMATS, default="IQ4_NL", help="of the layers")
     parser.add_argument(
         "--embedding-format", choices=FORMATS, help="default: the large model's bytes, unchanged"
     )

@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trrouters.training.extra import MissingExtraError
+from trrouters.training.quantize_layers import quantize_layers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-FORMATS = ("F32", "F16", "BF16", "Q8_0", "Q5_1", "Q5_0", "Q4_1", "Q4_0")
-"""Tensor formats this module can write, from the most to the least exact."""
+FORMATS = ("F32", "F16", "BF16", "Q8_0", "Q5_1", "Q5_0", "IQ4_NL", "Q4_1", "Q4_0")
+"""Tensor formats of the layers; all but IQ4_NL also of the embedding."""
 
 EMBEDDING = "token_embd.weight"
 _NOT_COPIED = {"general.architecture", "general.file_type", "general.name", "general.size_label"}
@@ -62,6 +63,8 @@ def export_gguf(
     for wanted in (block_format, embedding_format):
         if wanted is not None and wanted not in FORMATS:
             raise ValueError(f"format {wanted!r} is not one of {', '.join(FORMATS)}")
+    if embedding_format == "IQ4_NL":
+        raise ValueError("the embedding cannot be written as IQ4_NL")
     layers = _count_layers(weights)
     reader = gguf.GGUFReader(teacher)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +74,9 @@ def export_gguf(
     try:
         writer = gguf.GGUFWriter(temporary, "llama")
         writer.add_name(name)
-        writer.add_file_type(_file_type(gguf, block_format))
+        # gguf cannot write IQ4_NL: llama.cpp makes it of BF16 afterwards
+        written = "BF16" if block_format == "IQ4_NL" else block_format
+        writer.add_file_type(_file_type(gguf, written))
         _copy_metadata(gguf, reader, writer, layers)
 
         def add(tensor: str, values: NDArray[np.float32], form: str) -> None:
@@ -81,11 +86,13 @@ def export_gguf(
         _add_embedding(gguf, reader, writer, weights, embedding_format, add)
         for tensor, values in weights.items():
             if tensor != EMBEDDING:
-                add(tensor, values, "F32" if values.ndim == 1 else block_format)
+                add(tensor, values, "F32" if values.ndim == 1 else written)
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
         writer.close()
+        if block_format == "IQ4_NL":
+            quantize_layers(temporary, block_format)
         temporary.chmod(0o644)  # mkstemp's 0600 would hide it from other readers
         temporary.replace(target)
     finally:

@@ -34,8 +34,12 @@ class Vocabulary:
 
 
 @cache
-def _library() -> Any:
-    """llama.cpp's C interface, its log switched off for this process."""
+def llama_cpp_library() -> Any:
+    """llama.cpp's C interface, its log switched off for this process.
+
+    Raises:
+        MissingExtraError: without llama-cpp-python.
+    """
     try:
         import llama_cpp.llama_cpp as library
     except ImportError as missing:
@@ -67,7 +71,7 @@ class LlamaCppModel:
     """
 
     def __init__(self, path: Path, *, context: int = 1024, threads: int = 2) -> None:
-        self._api = api = _library()
+        self._api = api = llama_cpp_library()
         parameters = api.llama_model_default_params()
         parameters.n_gpu_layers = 0
         parameters.vocab_only = context == 0

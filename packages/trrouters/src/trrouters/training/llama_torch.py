@@ -143,6 +143,22 @@ class Llama(nn.Module):
         """Scores over the vocabulary, ``[..., vocabulary]``, of hidden states ``[..., hidden]``."""
         return F.linear(hidden, self.token_embd.weight.to(hidden.dtype))
 
+    def first_layers(self, layers: int) -> Llama:
+        """A copy that keeps the first ``layers``, at least one and at most all of them.
+
+        Raises:
+            ValueError: outside that range.
+        """
+        if not 0 < layers <= self.shape.layers:
+            raise ValueError(f"there are {self.shape.layers} layers, {layers} were asked for")
+        shape = replace(self.shape, layers=layers)
+        with torch.device("meta"):  # no time spent on random weights
+            kept = Llama(shape)
+        state = self.state_dict()
+        kept.load_state_dict({name: state[name].clone() for name in kept.state_dict()}, assign=True)
+        kept.rotation = self.rotation
+        return kept
+
     def new_cache(self, batch: int, positions: int) -> list[KeyValues]:
         """Empty keys and values for ``batch`` sequences of at most ``positions`` tokens."""
         size = (batch, self.shape.kv_heads, positions, self.shape.head_dim)
@@ -150,17 +166,18 @@ class Llama(nn.Module):
         return [(torch.zeros(size, dtype=dtype), torch.zeros(size, dtype=dtype)) for _ in self.blk]
 
 
-def load_gguf(path: Path, *, layers: int | None = None, dtype: Any = None) -> Llama:
+def load_gguf(path: Path) -> Llama:
     """Read a Llama out of a GGUF, dequantising what is quantised.
 
     Args:
         path: a GGUF of architecture ``llama`` with a tied LM head.
-        layers: keep only the first ``layers`` (the student's start); ``None`` keeps all.
-        dtype: the parameters' ``torch.dtype``; ``None`` means float32.
+
+    Returns:
+        The model in float32.
 
     Raises:
         MissingExtraError: without the ``gguf`` package.
-        ValueError: when the file is another architecture, has an untied head, or fewer layers.
+        ValueError: when the file is another architecture or has an untied head.
     """
     try:
         from gguf import GGUFReader, dequantize
@@ -168,11 +185,7 @@ def load_gguf(path: Path, *, layers: int | None = None, dtype: Any = None) -> Ll
         raise MissingExtraError("gguf") from missing
     reader = GGUFReader(path)
     shape = read_shape(reader)
-    if layers is not None:
-        if not 0 < layers <= shape.layers:
-            raise ValueError(f"{path} has {shape.layers} layers, {layers} were asked for")
-        shape = replace(shape, layers=layers)
-    with torch.device("meta"):  # no time spent on random weights
+    with torch.device("meta"):
         model = Llama(shape)
     wanted = model.state_dict()
     tensors = {t.name: t for t in reader.tensors}
@@ -186,7 +199,7 @@ def load_gguf(path: Path, *, layers: int | None = None, dtype: Any = None) -> Ll
     }
     model.load_state_dict(state, assign=True)
     model.rotation = _rotation(shape)
-    return model if dtype is None else model.to(dtype)
+    return model
 
 
 def read_shape(reader: Any) -> LlamaShape:

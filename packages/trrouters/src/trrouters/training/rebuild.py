@@ -59,7 +59,7 @@ def rebuild_slm(
     layers: int,
     sampling: SampleSettings,
     training: DistillSettings,
-    block_format: str = "Q4_0",
+    block_format: str = "IQ4_NL",
     embedding_format: str | None = None,
     threads: int = 2,
     resume: bool = False,
@@ -106,17 +106,19 @@ def rebuild_slm(
     with LlamaCppModel(teacher, context=0) as vocabulary:
         turns = chat_turns(vocabulary.tokenize)
 
+    large = load_gguf(teacher)
+    student = large.first_layers(layers)
     tell.started("sampling", sampling.shards * sampling.rows * sampling.length)
     shards = sample_shards(
-        load_gguf(teacher, dtype=torch.bfloat16),
+        large.bfloat16(),
         turns,
         sampling,
         out / "shards",
         progress=lambda positions: tell.advanced(positions, ""),
     )
 
+    del large
     tell.started("distilling", 1.0)
-    student = load_gguf(teacher, layers=layers)
     told = 0.0
 
     def stepped(share: float, loss: float) -> None:

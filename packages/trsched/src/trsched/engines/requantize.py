@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-FTYPES = ("BF16", "F16", "Q8_0", "Q5_1", "Q5_0", "Q4_1", "Q4_0")
-"""Formats :func:`requantize` writes, from the most to the least exact."""
+FTYPES = ("BF16", "F16", "Q8_0", "Q5_1", "Q5_0", "IQ4_NL", "Q4_1", "Q4_0")
+"""Formats :func:`requantize` writes. For all of them but F16 and BF16 llama.cpp's logits of a
+sequence are the same alone and in a batch (flash attention on, BF16 KV cache)."""
 
 _MAGIC = b"GGUF"
 _LOG_LINES_SHOWN = 4
@@ -187,6 +188,11 @@ def _child(source: str, target: str, ftype: str, threads: str) -> int:
     parameters.ftype = getattr(api, f"LLAMA_FTYPE_MOSTLY_{ftype}")
     parameters.nthread = int(threads)
     parameters.allow_requantize = True
+    if ftype == "IQ4_NL":
+        # by itself llama.cpp would give some matrices Q5_K, whose batched logits are not exact
+        parameters.pure = True
+        parameters.token_embedding_type = api.GGML_TYPE_Q8_0
+        parameters.output_tensor_type = api.GGML_TYPE_Q8_0
     status = api.llama_model_quantize(source.encode(), target.encode(), ctypes.byref(parameters))
     return 0 if status == 0 else 1
 

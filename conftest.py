@@ -3,4 +3,4 @@
 import os
 
 # Before anything loads libgomp, as `trsched.engines.llamacpp_library` does and says why.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("GOMP_SPINCOUNT", "300")

@@ -1,8 +1,8 @@
 """The hand-off inside the server: from a routing decision to the peer's next batch, the peer idle.
 
 Two profile engines and a router that always hands over, one request at a time: whatever lies
-between the end of `route` on one model and the start of the step on the other is ours (send, encode,
-ring, wake-up, decode, receive, batch), the client loop's work on the same interpreter included.
+between the end of `route` on one model and the start of the step on the other is ours (send,
+encode, ring, wake-up, decode, receive, batch), with the client loop's work on the same interpreter.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import pytest
 
 from packages.trsched.tests.gate_engine import GateEngine
 from packages.trsched.tests.groups import gate_group, profile_config, request
+from packages.trsched.tests.waiting import until
 from trrouters.draws import ROUTING_STREAM, uniform
 from trsched.group import Group
 from trsched.request import FinalEvent, TokenEvent
@@ -106,16 +107,6 @@ def step_once(engine: GateEngine) -> None:
 
 def draws(seed: int) -> list[float]:
     return [uniform(seed, position, ROUTING_STREAM) for position in range(5, 5 + LONG)]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Block until another thread has made `condition` true."""
-    pause = threading.Event()
-    for _ in range(20_000):
-        if condition():
-            return
-        pause.wait(0.001)
-    raise AssertionError("never happened")
 
 
 STATES = [queued, running, in_client_ring, in_peer_ring, pending, in_delayed_buffer]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -67,8 +68,9 @@ def test_package_without_the_file(name: str) -> None:
     assert f"{name!r} has no file 'other.gguf'" in refused(f"package://{name}/other.gguf")
 
 
-def test_module_made_at_run_time() -> None:
-    assert "'__main__' is not installed" in refused("package://__main__/x.gguf")
+def test_module_made_at_run_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "made_up", ModuleType("made_up"))  # without a __spec__
+    assert "'made_up' is not installed" in refused("package://made_up/x.gguf")
 
 
 @pytest.mark.parametrize(

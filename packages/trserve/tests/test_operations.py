@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
+from packages.trsched.tests.waiting import until
 from packages.trserve.tests.running_server import Demo, demo_server
 from packages.trserve.tests.scripted_group import Reply
 
@@ -85,6 +86,7 @@ def test_one_log_line_per_request(own_demo: Demo) -> None:
     body = {"model": "demo", "prompt": "x", "max_tokens": 5}
     with capture_logs() as lines:
         own_demo.http.post("/v1/completions", json=body, headers={"x-request-id": "abc"})
+        until(lambda: any(line["event"] == "request finished" for line in lines))
     (line,) = [line for line in lines if line["event"] == "request finished"]
     assert line["request_id"] == "abc"
     assert line["model"] == "demo"

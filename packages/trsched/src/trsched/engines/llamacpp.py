@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +68,9 @@ class LlamaCppEngine:
         self._model = library.load_model(path, gpu_layers=gpu_layers)
         self._context = self._open_context(sequences, context, threads)
         self._memory = api.llama_get_memory(self._context)
-        self._batch = _Batch(self._batch_tokens)
+        self._batch = _Batch(self._batch_tokens + sequences)
         self._sequences = [_Sequence(SamplingParams(), [], free=True) for _ in range(sequences)]
-        self._free = list(range(sequences - 1, -1, -1))
+        self._free = list(range(sequences))  # a heap: low ids first, so that batches have few gaps
         self.spec = EngineSpec(
             name=name,
             vocab_size=vocabulary.size,
@@ -83,7 +85,7 @@ class LlamaCppEngine:
         params = api.llama_context_default_params()
         params.n_ctx = sequences * context
         params.n_seq_max = sequences
-        params.n_batch = params.n_ubatch = self._batch_tokens
+        params.n_batch = params.n_ubatch = self._batch_tokens + sequences  # with gaps filled
         params.n_threads = params.n_threads_batch = threads
         params.kv_unified = False
         # What a sequence computes must not depend on its batch: bit for bit, this holds for flash
@@ -107,7 +109,7 @@ class LlamaCppEngine:
         """See `Engine`."""
         if not self._free:
             raise EngineError(f"{self.spec.name}: no free sequence")
-        seq = self._free.pop()
+        seq = heappop(self._free)
         self._sequences[seq] = _Sequence(sampling, list(token_ids))
         return seq
 
@@ -143,7 +145,7 @@ class LlamaCppEngine:
             raise EngineError(f"{self.spec.name}: sequence {seq} released twice")
         api.llama_memory_seq_rm(self._memory, seq, -1, -1)
         self._sequences[seq] = _Sequence(SamplingParams(), [], free=True)
-        self._free.append(seq)
+        heappush(self._free, seq)
 
     def capacity(self) -> Capacity:
         """See `Engine`."""
@@ -163,7 +165,10 @@ class LlamaCppEngine:
             self._model.close()
 
     def _plan(self, seqs: Sequence[int]) -> list[tuple[int, int, bool]]:
-        """(sequence, tokens to run, whether these are all): short ones first, within budget."""
+        """(sequence, tokens to run, whether these are all), by sequence.
+
+        Short ones come first when the budget is given out.
+        """
         room = self._batch_tokens
         plan = []
         for seq in sorted(seqs, key=lambda seq: len(self._sequences[seq].waiting) > _SHORT):
@@ -174,16 +179,20 @@ class LlamaCppEngine:
             if count:
                 plan.append((seq, count, count == waiting))
                 room -= count
-        return plan
+        return sorted(plan)
 
     def _decode(self, work: Sequence[tuple[int, int, bool]], *, embeddings: bool) -> None:
         if not work:
             return
         batch = self._batch
         batch.clear()
-        for seq, count, last in work:
+        # A forward covers sequences of consecutive numbers only: llama.cpp splits a batch at gaps.
+        # Where one token runs on both sides of a small gap, running one token more in the gap (and
+        # forgetting it) is cheaper than another forward.
+        fillers = [] if embeddings else list(self._gaps(work))
+        for seq, count, last in sorted([*work, *((seq, 0, False) for seq in fillers)]):
             sequence = self._sequences[seq]
-            batch.add(seq, sequence.waiting[:count], sequence.ran, last)
+            batch.add(seq, sequence.waiting[:count] or [0], sequence.ran, last)
         with self._lease:
             if self._hidden_wanted:
                 api.llama_set_embeddings(self._context, embeddings)
@@ -196,6 +205,15 @@ class LlamaCppEngine:
             sequence = self._sequences[seq]
             del sequence.waiting[:count]
             sequence.ran += count
+        for seq in fillers:
+            api.llama_memory_seq_rm(self._memory, seq, self._sequences[seq].ran, -1)
+
+    def _gaps(self, work: Sequence[tuple[int, int, bool]]) -> Iterator[int]:
+        for (left, count, _), (right, next_count, _) in pairwise(work):
+            gap = range(left + 1, right)
+            has_room = all(self._sequences[seq].ran < self._context_length for seq in gap)
+            if count == next_count == 1 and len(gap) <= _LARGEST_GAP and has_room:
+                yield from gap
 
     def _collect(self, done: list[int], began: float) -> StepResult:
         rows = len(done)
@@ -228,6 +246,7 @@ class LlamaCppEngine:
 
 
 _GGML_TYPE_BF16 = 30
+_LARGEST_GAP = 2
 _SHORT = 8  # tokens: what a resumed request brings, as against a prompt
 
 

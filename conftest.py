@@ -3,4 +3,5 @@
 import os
 
 # Before anything loads libgomp, as `trsched.engines.llamacpp_library` does and says why.
-os.environ.setdefault("GOMP_SPINCOUNT", "300")
+os.environ.setdefault("OMP_WAIT_POLICY", "active")
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")

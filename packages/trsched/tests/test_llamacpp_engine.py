@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def tokens(vocabulary: GgufVocabulary) -> list[int]:
 
 
 @pytest.fixture
-def open_engine(vocabulary: GgufVocabulary) -> Iterator:
+def open_engine(vocabulary: GgufVocabulary) -> Iterator[Callable[..., LlamaCppEngine]]:
     engines = []
 
     def build(needs: frozenset[Need] = BOTH, sequences: int = 6, batch_tokens: int = 512):
@@ -71,6 +71,7 @@ def rows(engine: LlamaCppEngine, seqs: Sequence[int]) -> dict[int, Row]:
         result = engine.step(left)
         logits = result.logits_output.next_token_logits
         hidden = result.logits_output.hidden_states
+        assert logits is not None
         for row, seq in enumerate(result.seqs):
             assert result.sampled[row] == logits[row].argmax()
             state = None if hidden is None else hidden[row].numpy().copy()

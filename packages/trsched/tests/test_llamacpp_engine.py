@@ -71,8 +71,8 @@ def rows(engine: LlamaCppEngine, seqs: Sequence[int]) -> dict[int, Row]:
         result = engine.step(left)
         logits = result.logits_output.next_token_logits
         hidden = result.logits_output.hidden_states
-        assert logits is not None
         for row, seq in enumerate(result.seqs):
+            assert logits is not None
             assert result.sampled[row] == logits[row].argmax()
             state = None if hidden is None else hidden[row].numpy().copy()
             found[seq] = (logits[row].numpy().copy(), state)

@@ -25,11 +25,11 @@ __all__ = [
     "vocabulary_facts",
 ]
 
-# How libgomp's threads wait at each of a step's hundreds of barriers; it reads this when it is loaded
-# (so before torch is). By default they spin for milliseconds: once anything else wants a core, as
-# the server does, a step takes 20 times longer. A shorter spin costs a sleep and a wake-up each time:
-# without any, a step on idle cores takes three times longer. "active" makes the spin hold also for
-# several models' threads, which libgomp would else throttle to a tenth.
+# How libgomp's threads wait at each of a step's hundreds of barriers; it reads this when it is
+# loaded (so before torch is). By default they spin for milliseconds: once anything else wants a
+# core, as the server does, a step takes 20 times longer. A shorter spin costs a sleep and a wake-up
+# each time: without any, a step on idle cores takes three times longer. "active" makes the spin
+# hold also for several models' threads, which libgomp would else throttle to a tenth.
 os.environ.setdefault("OMP_WAIT_POLICY", "active")
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 

@@ -105,7 +105,10 @@ def test_template_and_embedding_are_the_large_models(large: Path, small: Path) -
 
     one, other = GGUFReader(large), GGUFReader(small)
     for key in ("tokenizer.chat_template", "tokenizer.ggml.pre", "llama.context_length"):
-        assert one.get_field(key).contents() == other.get_field(key).contents()
+        fields = one.get_field(key), other.get_field(key)
+        assert fields[0] is not None
+        assert fields[1] is not None
+        assert fields[0].contents() == fields[1].contents()
     embeddings = [
         next(t for t in reader.tensors if t.name == "token_embd.weight") for reader in (one, other)
     ]

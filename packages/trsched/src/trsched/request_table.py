@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trcore import PendingTable, State
 from trsched.engines.base import Engine
 from trsched.local_request import LocalRequest
@@ -108,10 +106,6 @@ class RequestTable:
         req.seq = self._engine.start(req.tokens_from(0), req.sampling)
         req.given = req.loc
         return True
-
-    def __iter__(self) -> Iterator[LocalRequest]:
-        """All live requests."""
-        return (req for req in self._by_slot if req is not None)
 
     def record_states(self) -> None:
         """Write the counts of states and KV into the stats."""

@@ -175,6 +175,8 @@ def test_threads_push_while_one_drains() -> None:
 def test_ctrl_c_interrupts_a_wait() -> None:
     code = (
         "import os, signal, threading, trcore\n"
+        # a background job's shell may have left the signal ignored
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "ring = trcore.PeerRing.heap(1024)\n"
         "threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "try:\n    ring.wait(None)\nexcept KeyboardInterrupt:\n    print('interrupted')\n"

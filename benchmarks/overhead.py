@@ -105,26 +105,25 @@ def through_group(group: Group, requests: list[GenerateRequest]) -> list[list[in
     return [[token.token_id for token in stream.result()[0]] for stream in streams]
 
 
-async def through_http(port: int, bodies: list[bytes]) -> list[list[int]]:
+async def through_http(port: int, bodies: list[bytes]) -> list[bytes]:
     return list(await asyncio.gather(*(stream_once(port, body) for body in bodies)))
 
 
-async def stream_once(port: int, body: bytes) -> list[int]:
-    """One streamed completion over a raw socket: as light a client as can be, parsed afterwards."""
+async def stream_once(port: int, body: bytes) -> bytes:
+    """One streamed completion over a raw socket, as light a client as can be: the whole reply."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
-    writer.write(
-        f"{head}Content-Type: application/json\r\nConnection: close\r\n\r\n".encode() + body
-    )
-    received = await reader.read(-1)
+    head += "Content-Type: application/json\r\nConnection: close\r\n\r\n"
+    writer.write(head.encode() + body)
+    reply = await reader.read(-1)
     writer.close()
-    tokens: list[int] = []
-    for line in received.split(b"\n"):
-        if line.startswith(b"data: {"):
-            chunk = json.loads(line[6:])
-            for choice in chunk["choices"]:
-                tokens += choice.get("tokenrouter", {}).get("token_ids", [])
-    return tokens
+    return reply
+
+
+def streamed_text(reply: bytes) -> str:
+    """The text of a streamed completion."""
+    chunks = (json.loads(line[6:]) for line in reply.split(b"\n") if line.startswith(b"data: {"))
+    return "".join(choice["text"] for chunk in chunks for choice in chunk["choices"])
 
 
 @contextmanager
@@ -156,6 +155,10 @@ def measure(model: str, tokens: int, rounds: int) -> dict[str, float]:
     group = Group.open(group_cfg)
     speeds: dict[tuple[str, int], list[float]] = {}
     vocabulary = plan.vocabularies[0]
+
+    def decode(tokens: list[int]) -> str:
+        return b"".join(map(vocabulary.piece, tokens)).decode("utf-8", "replace")
+
     prompts = [f"Once upon a time there was a long story about {s}. " for s in SUBJECTS]
     with server(config) as port:
         for n in CLIENTS:
@@ -177,7 +180,6 @@ def measure(model: str, tokens: int, rounds: int) -> dict[str, float]:
                         "max_tokens": tokens,
                         "temperature": 0,
                         "stream": True,
-                        "tokenrouter": {"model_per_token": True},
                     }
                 ).encode()
                 for i in range(n)
@@ -186,18 +188,20 @@ def measure(model: str, tokens: int, rounds: int) -> dict[str, float]:
                 expected: list[list[int]] = []
                 for name in ("bare", "group", "http"):
                     print(f"{n} clients, round {turn}: {name}", file=sys.stderr)
+                    outputs, replies = expected, list[bytes]()
                     began = time.perf_counter()
                     if name == "bare":
                         outputs = expected = bare(engine, requests)
                     elif name == "group":
                         outputs = through_group(group, requests)
                     else:
-                        outputs = asyncio.run(through_http(port, bodies))
+                        replies = asyncio.run(through_http(port, bodies))
                     elapsed = time.perf_counter() - began
-                    if outputs != expected:
-                        raise SystemExit(f"{name} made other tokens than the bare engine")
+                    texts = [streamed_text(reply) for reply in replies]
+                    if outputs != expected or (replies and texts != list(map(decode, expected))):
+                        raise SystemExit(f"{name} made another text than the bare engine")
                     if turn:
-                        speed = sum(map(len, outputs)) / elapsed
+                        speed = sum(map(len, expected)) / elapsed
                         speeds.setdefault((name, n), []).append(speed)
     group.close()
     engine.close()

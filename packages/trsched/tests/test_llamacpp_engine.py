@@ -43,7 +43,12 @@ def tokens(vocabulary: GgufVocabulary) -> list[int]:
 def open_engine(vocabulary: GgufVocabulary) -> Iterator[Callable[..., LlamaCppEngine]]:
     engines = []
 
-    def build(needs: frozenset[Need] = BOTH, sequences: int = 6, batch_tokens: int = 512):
+    def build(
+        needs: frozenset[Need] = BOTH,
+        sequences: int = 6,
+        batch_tokens: int = 512,
+        context: int = 256,
+    ):
         path = resolve_model_path("package://trserve/models/smollm2-slm8.IQ4_NL.gguf", "path")
         engine = LlamaCppEngine(
             "slm",
@@ -51,7 +56,7 @@ def open_engine(vocabulary: GgufVocabulary) -> Iterator[Callable[..., LlamaCppEn
             vocabulary,
             index=0,
             sequences=sequences,
-            context=256,
+            context=context,
             needs=needs,
             threads=2,
             batch_tokens=batch_tokens,
@@ -106,6 +111,21 @@ def test_rows_do_not_depend_on_the_batch(open_engine, tokens, needs, batch_token
             suffix = tokens[turn : turn + rng.choice([1, 1, 1, 4])]
             mixed.append(seqs[i], suffix)
             held[i] += suffix
+
+
+@pytest.mark.parametrize("length", [280, 540])
+def test_nor_at_long_contexts(open_engine, tokens, length) -> None:
+    """Where llama.cpp takes other kernels on an F16 cache: 64 rows at once, one row over 256."""
+    text = (tokens * 8)[:length]
+    alone = open_engine(sequences=1, context=600)
+    mixed = open_engine(frozenset({"logits"}), sequences=3, batch_tokens=50, context=600)
+    first = alone.start(text, GREEDY)
+    seqs = [mixed.start(tokens[i : i + 30], GREEDY) for i in range(2)] + [mixed.start(text, GREEDY)]
+    for token in tokens[:4]:
+        assert_same(rows(alone, [first])[first], rows(mixed, seqs)[seqs[2]])
+        alone.append(first, [token])
+        for seq in seqs:
+            mixed.append(seq, [token])
 
 
 def test_truncated_and_run_again(open_engine, tokens) -> None:

@@ -50,7 +50,7 @@ class LlamaCppModel(
     threads: int = 0
     gpu_layers: int = 0
     threshold: int = 1
-    batch_tokens: int = 512
+    batch_tokens: int = 128
 
     engine_name: ClassVar[str] = "llamacpp"
     provides: ClassVar[frozenset[Need]] = frozenset({"logits", "hidden_states"})

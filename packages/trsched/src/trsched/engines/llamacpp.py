@@ -57,7 +57,7 @@ class LlamaCppEngine:
         needs: frozenset[Need] = frozenset(),
         threads: int = 1,
         gpu_layers: int = 0,
-        batch_tokens: int = 512,
+        batch_tokens: int = 128,
         lease: AbstractContextManager[None] | None = None,
     ) -> None:
         self._index = index

@@ -12,17 +12,22 @@ from trrouters.routed_request import RoutedRequest
 
 
 def normalized_entropy(logits: Tensor) -> Tensor:
-    """Entropy of softmax(`logits` [batch, vocab]) over its maximum, log vocab: [batch], 0 to 1."""
+    """Entropy of softmax(`logits` [batch, vocab]) over its maximum, log vocab: [batch], 0 to 1.
+
+    As log-sum-exp(x) - sum(p x), with one buffer of the logits' size. Halves are added, because the
+    order in which torch's `sum` adds a row depends on the batch that the row is in.
+    """
     import torch
 
-    terms: Tensor = torch.special.entr(torch.softmax(logits, dim=-1))
-    # Halves are added: the order in which `sum` adds a row depends on the batch the row is in.
-    while terms.shape[-1] > 1:
-        if terms.shape[-1] % 2:
-            terms = torch.nn.functional.pad(terms, (0, 1))
-        left, right = terms.chunk(2, dim=-1)
-        terms = left + right
-    return terms.squeeze(-1) / math.log(logits.shape[-1])
+    terms: Tensor = torch.softmax(logits, dim=-1)
+    log_sum_exp = logits.amax(dim=-1) - terms.amax(dim=-1).log()
+    terms.mul_(logits).nan_to_num_(nan=0.0)  # a logit of -inf has p = 0
+    width = terms.shape[-1]
+    while width > 1:
+        half = (width + 1) // 2
+        terms[:, : width - half] += terms[:, half:width]
+        width = half
+    return (log_sum_exp - terms[:, 0]) / math.log(logits.shape[-1])
 
 
 class RStitch(BaseRouter):

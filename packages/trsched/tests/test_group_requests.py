@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 
 import msgspec
+import numpy as np
 import pytest
 
 from packages.trsched.tests.gate_engine import GateEngine
@@ -70,6 +71,27 @@ def test_bad_field_is_named(group: Group, bad: GenerateRequest, param: str) -> N
 
 
 @pytest.mark.parametrize(
+    "bad",
+    [
+        good(prompt_ids=[np.int64(1)]),
+        good(prompt_ids=np.ones(3, np.int64)),
+        good(prompt_ids=[1.0]),
+        good(prompt_ids="hello"),
+        good(max_tokens=4.0),
+        good(stop_token_ids=frozenset({"a"})),
+        good(timeout_s="1"),
+        good(sampling=None),
+        good(sampling=SamplingParams(seed=np.uint64(1))),  # type: ignore[arg-type]
+    ],
+    ids=str,
+)
+def test_wrong_types_are_refused_and_harm_nobody(group: Group, bad: GenerateRequest) -> None:
+    with pytest.raises(RequestError, match="wrong type"):
+        group.submit(bad)
+    assert group.submit(good()).result()[1].reason == "length"
+
+
+@pytest.mark.parametrize(
     ("prompt", "max_tokens", "param"),
     [
         (CONTEXT, 1, "messages"),
@@ -91,6 +113,7 @@ def test_too_long(group: Group, prompt: int, max_tokens: int, param: str) -> Non
         good(prompt_ids=[256] * (CONTEXT - 1), max_tokens=1),
         good(timeout_s=math.inf),
         good(stop_token_ids=frozenset()),
+        good(prompt_ids=(1, 2), stop_token_ids=[256]),
         good(sampling=SamplingParams(100.0, 1e-9, (1 << 31) - 1, (1 << 64) - 1, 20)),
     ],
 )

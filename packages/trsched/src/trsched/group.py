@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
+import msgspec
+
 from trcore import PeerRing
 from trsched.check import GroupPlan, check_group
 from trsched.client_loop import ClientLoop
@@ -129,6 +131,7 @@ class Group:
 
         Raises RequestTooLongError, QueueFullError, GroupUnavailableError or RequestError.
         """
+        request = _typed(request)
         self._check(request)
         stream = Stream(request)
         if not self._client_loop.submit(stream, self.config.max_queue + self._free_slots()):
@@ -196,3 +199,16 @@ class Group:
                 if len(request.prompt_ids) >= self.config.context
                 else "max_tokens",
             )
+
+
+def _typed(request: GenerateRequest) -> GenerateRequest:
+    """The request with every field of the type it is declared to have.
+
+    Structs don't check that, and a model's loop must not be the first to find, say, numpy integers.
+    """
+    fields = msgspec.structs.asdict(request)
+    try:
+        fields["sampling"] = msgspec.structs.astuple(request.sampling)
+        return msgspec.convert(fields, GenerateRequest)
+    except (TypeError, msgspec.ValidationError) as error:
+        raise RequestError(f"a field has a wrong type: {error}") from error

@@ -74,6 +74,7 @@ class RequestTableMachine(RuleBasedStateMachine):
         self.ended: list[int] = []
         self.ready: list[int] = []
         self.holders: list[int] = []  # pending with KV, longest pending first
+        self.returned: list[int] = []  # back with KV, not run since
         self.reclaims = 0
 
     def chosen(self, data: st.DataObject, condition: Condition) -> int:
@@ -102,9 +103,12 @@ class RequestTableMachine(RuleBasedStateMachine):
         handle = self.chosen(data, waits)
         known = self.known[handle]
         full = len(self.engine.held) == self.engine.sequences
-        expected = known.has_kv or not full or bool(self.holders)
-        if full and not known.has_kv and self.holders:
-            self.known[self.holders.pop(0)].has_kv = False
+        expected = known.has_kv or not full or bool(self.holders or self.returned)
+        if handle in self.returned:
+            self.returned.remove(handle)
+        if full and not known.has_kv and expected:
+            victim = self.holders.pop(0) if self.holders else self.returned.pop()
+            self.known[victim].has_kv = False
             self.reclaims += 1
         req = self.live(handle)
         assert self.table.bring_kv_up(req) == expected
@@ -152,6 +156,7 @@ class RequestTableMachine(RuleBasedStateMachine):
         self.ready.append(handle)
         if known.has_kv:
             self.holders.remove(handle)
+            self.returned.append(handle)
 
     @precondition(where(crowd))
     @rule(data=st.data())
@@ -163,6 +168,8 @@ class RequestTableMachine(RuleBasedStateMachine):
             self.ready.remove(handle)
         elif known.has_kv:
             self.holders.remove(handle)
+        if handle in self.returned:
+            self.returned.remove(handle)
         self.ended.append(handle)
         self.group_forgets(handle)
 
@@ -253,6 +260,25 @@ def test_kv_pending_longest_is_reclaimed_first() -> None:
     assert (a.seq is not None, b.seq) == (True, None)
     assert table.bring_kv_up(d)
     assert a.seq is None
+
+
+def test_requests_that_come_and_go_do_not_keep_another_from_its_turn() -> None:
+    """KV for two of three, and the peer returns both at once: the third has waited longer."""
+    engine = CountingEngine(2)
+    table, requests = admitted(engine, 3)
+    turns = dict.fromkeys(requests, 0)
+    for _ in range(30):
+        batch = [req for req in list(table.ready) if table.bring_kv_up(req)]
+        for req in batch:
+            assert req.seq is not None
+            engine.run(req.seq)
+            turns[req] += 1
+            req.output_ids.append(7)
+            table.park(req)
+        for req in batch:
+            req.output_ids.append(8)
+            assert table.resume(req)
+    assert max(turns.values()) <= min(turns.values()) + 2, turns.values()
 
 
 def test_a_request_that_comes_back_with_nothing_new_runs_its_last_token_again() -> None:

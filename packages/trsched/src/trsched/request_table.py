@@ -23,6 +23,7 @@ class RequestTable:
         self._stats = stats
         self._by_slot: list[LocalRequest | None] = [None] * slots
         self._holders: dict[LocalRequest, None] = {}  # pending with KV, longest pending first
+        self._returned: dict[LocalRequest, None] = {}  # came back with KV and haven't run since
         self.ready: dict[LocalRequest, None] = {}
 
     def admit(self, admit: Admit, *, ready: bool) -> bool:
@@ -54,6 +55,8 @@ class RequestTable:
             return False
         self._holders.pop(req, None)
         self.ready[req] = None
+        if req.seq is not None:
+            self._returned[req] = None
         if req.seq is not None and req.given == req.loc:
             # It comes back with nothing new: its last token runs again, for its logits.
             req.given -= 1
@@ -77,7 +80,6 @@ class RequestTable:
         if req is None:
             return False
         self.ready.pop(req, None)
-        self._holders.pop(req, None)
         self._free_kv(req)
         for state in (State.RUNNING, State.PENDING):
             self._states.transition(handle, state, State.FINISHED)
@@ -87,9 +89,12 @@ class RequestTable:
     def bring_kv_up(self, req: LocalRequest) -> bool:
         """Give the engine the request's tokens that it lacks; False if no KV can be had now.
 
-        A new sequence may take the KV of the request that has been pending longest, which then
-        recomputes when it resumes. Requests that run are never robbed.
+        Called in order of arrival. A new sequence may take the KV of the request that has been
+        pending longest, else of the one that came back last and hasn't run since (it would
+        otherwise overtake this one, again and again); that one recomputes. Requests that run are
+        never robbed.
         """
+        self._returned.pop(req, None)
         if req.seq is not None:
             if req.given < req.loc:
                 self._engine.append(req.seq, req.tokens_from(req.given))
@@ -97,10 +102,9 @@ class RequestTable:
             return True
         capacity = self._engine.capacity()
         if capacity.sequences_used == capacity.sequences:
-            victim = next(iter(self._holders), None)
+            victim = next(iter(self._holders), None) or next(reversed(self._returned), None)
             if victim is None:
                 return False
-            del self._holders[victim]
             self._free_kv(victim)
             self._stats.kv_reclaims += 1
         req.seq = self._engine.start(req.tokens_from(0), req.sampling)
@@ -120,6 +124,8 @@ class RequestTable:
         stats.kv_tokens_capacity = capacity.tokens
 
     def _free_kv(self, req: LocalRequest) -> None:
+        self._holders.pop(req, None)
+        self._returned.pop(req, None)
         if req.seq is not None:
             self._engine.release(req.seq)
             req.seq = None

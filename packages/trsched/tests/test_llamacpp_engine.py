@@ -128,6 +128,19 @@ def test_nor_at_long_contexts(open_engine, tokens, length) -> None:
             mixed.append(seq, [token])
 
 
+def test_a_prompt_gets_on_however_much_others_bring(open_engine, tokens) -> None:
+    engine = open_engine(batch_tokens=16)
+    prompt = engine.start(tokens[:40], GREEDY)
+    others = [engine.start(tokens[:4], GREEDY) for _ in range(5)]
+    for _ in range(10):  # a quarter of 16 tokens a step
+        result = engine.step([prompt, *others])
+        if prompt in result.seqs:
+            return
+        for seq in result.seqs:
+            engine.append(seq, tokens[:4])  # it has been away, and is back
+    pytest.fail("40 tokens took more than 10 steps")
+
+
 def test_truncated_and_run_again(open_engine, tokens) -> None:
     engine = open_engine()
     seq = engine.start(tokens[:40], GREEDY)

@@ -167,17 +167,21 @@ class LlamaCppEngine:
     def _plan(self, seqs: Sequence[int]) -> list[tuple[int, int, bool]]:
         """(sequence, tokens to run, whether these are all), by sequence.
 
-        Short ones come first when the budget is given out.
+        Short ones come first when the budget is given out, but for a part of it that is kept for
+        long ones: these would else starve while enough short ones come and go.
         """
-        room = self._batch_tokens
-        plan = []
-        for seq in sorted(seqs, key=lambda seq: len(self._sequences[seq].waiting) > _SHORT):
-            waiting = len(self._sequences[seq].waiting)
-            if waiting == 0:
+        waiting = {seq: len(self._sequences[seq].waiting) for seq in seqs}
+        for seq, count in waiting.items():
+            if count == 0:
                 raise EngineError(f"{self.spec.name}: sequence {seq} has no token to run")
-            count = min(waiting, room)
+        room = self._batch_tokens
+        kept = min(sum(n for n in waiting.values() if n > _SHORT), max(1, room // _LONG_SHARE))
+        plan = []
+        for seq in sorted(seqs, key=lambda seq: waiting[seq] > _SHORT):
+            long = waiting[seq] > _SHORT
+            count = min(waiting[seq], room if long else room - kept)
             if count:
-                plan.append((seq, count, count == waiting))
+                plan.append((seq, count, count == waiting[seq]))
                 room -= count
         return sorted(plan)
 
@@ -247,6 +251,7 @@ class LlamaCppEngine:
 
 _GGML_TYPE_BF16 = 30
 _LARGEST_GAP = 2
+_LONG_SHARE = 4  # one in so many tokens of the budget is kept for sequences that are not short
 _SHORT = 8  # tokens: what a resumed request brings, as against a prompt
 
 

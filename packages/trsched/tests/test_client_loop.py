@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -234,6 +235,17 @@ def test_an_entry_that_cannot_be_ends_the_request_alone(entry: int | str) -> Non
     assert "router failed" in str(final.error)
     assert desk.inbox(0) == desk.inbox(1)
     desk.admit(seed=1)
+
+
+def test_a_request_too_large_for_a_ring_ends_alone(desk: Desk) -> None:
+    stream = Stream(msgspec.structs.replace(request(), stop_token_ids=frozenset(range(40_000))))
+    assert desk.loop.submit(stream, limit=1)
+    desk.loop.turn()
+    (final,) = desk.delivered[stream]
+    assert isinstance(final, FinalEvent)
+    assert final.reason == "error"
+    assert "too many for a ring" in str(final.error)
+    desk.admit()
 
 
 # --- death of a model

@@ -182,9 +182,16 @@ class ClientLoop:
             request.max_tokens,
             sorted(request.stop_token_ids),
         )
+        record = encode_command(admit)
+        if len(record) > min(ring.max_record_bytes for ring in self._rings):
+            self._end(
+                active, "error", f"the request takes {len(record)} bytes, too many for a ring"
+            )
+            return
         # Peers first: when the entry hands the request over, they know it.
         for index in sorted(range(len(self._rings)), key=lambda index: index == entry):
-            self._send(index, admit)
+            if self.alive[index]:
+                self._push(index, record)
 
     def _entry(self, seed: int) -> int:
         entry = self._router.entry(seed)

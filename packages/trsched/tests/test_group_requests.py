@@ -212,3 +212,24 @@ def test_without_a_living_model() -> None:
     with pytest.raises(GroupUnavailableError, match="no model is left"):
         group.submit(request())
     group.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_after_a_deliver_that_raised_submit_refuses_and_close_returns() -> None:
+    def deliver(batch: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    group = Group.open(profile_config("fixed"), deliver=deliver)
+    group.submit(request(1))
+    until(lambda: unavailable(group))
+    group.close()
+
+
+def unavailable(group: Group) -> bool:
+    try:
+        group.submit(request(2))
+    except GroupUnavailableError:
+        return True
+    except QueueFullError:
+        pass
+    return False

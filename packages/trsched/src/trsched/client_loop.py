@@ -116,17 +116,21 @@ class ClientLoop:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._stopping:
-            timed = self._timed or self._queue.next_deadline() < float("inf")
-            self._reports.wait(_DEADLINE_CHECK_S if timed else None)
-            self.turn()
-        for active in list(self._requests.values()):
-            self._end(active, "shutdown")
-        for item in self._queue.close():
-            self._end_waiting(item, "shutdown")
-        self._flush()
-        for index in range(len(self._rings)):
-            self._send(index, Stop())
+        try:
+            while not self._stopping:
+                timed = self._timed or self._queue.next_deadline() < float("inf")
+                self._reports.wait(_DEADLINE_CHECK_S if timed else None)
+                self.turn()
+            for active in list(self._requests.values()):
+                self._end(active, "shutdown")
+            for item in self._queue.close():
+                self._end_waiting(item, "shutdown")
+            self._flush()
+        finally:  # also when `deliver`, others' code, raised: `submit` and `close` know of it then
+            self._queue.close()
+            for index in range(len(self._rings)):
+                self._send(index, Stop())
+            self.alive = [False] * len(self._rings)
 
     def turn(self) -> None:
         """Handle everything that has come in, then deliver it."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -54,3 +56,14 @@ def test_after_the_end_nothing_follows() -> None:
     assert matcher.push("axb") == "a"
     assert matcher.push("c") == ""
     assert matcher.finish() == ""
+
+
+def test_long_stop_strings_take_no_more_memory_than_they_have_characters() -> None:
+    stops = [letter * 1000 for letter in "abcd"]
+    tracemalloc.start()
+    matcher = StopStrings(stops)
+    out = [matcher.push(part) for part in ("x" + "a" * 999, "b")]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert out == ["x", "a" * 999]
+    assert peak < 50_000

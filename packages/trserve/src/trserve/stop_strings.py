@@ -12,12 +12,10 @@ class StopStrings:
     character, the longer. Text that may be the beginning of a stop string waits for the next piece.
     """
 
-    __slots__ = ("_held", "_prefixes", "_stops", "found")
+    __slots__ = ("_held", "_stops", "found")
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = tuple(stops)
-        prefixes = {stop[:n] for stop in stops for n in range(1, len(stop))}
-        self._prefixes = tuple(sorted(prefixes, key=len, reverse=True))
         self._held = ""
         self.found = False
 
@@ -31,8 +29,7 @@ class StopStrings:
             self.found = True
             self._held = ""
             return text[: min(ends)[1]]
-        kept = next((len(p) for p in self._prefixes if text.endswith(p)), 0)
-        cut = len(text) - kept
+        cut = min((_beginning(text, stop) for stop in self._stops), default=len(text))
         self._held = text[cut:]
         return text[:cut]
 
@@ -40,3 +37,13 @@ class StopStrings:
         """The text that was held back, when no more comes."""
         text, self._held = self._held, ""
         return text
+
+
+def _beginning(text: str, stop: str) -> int:
+    """Where the longest end of `text` starts that may become `stop`; its length if none does."""
+    at = max(0, len(text) - len(stop) + 1)
+    while (at := text.find(stop[0], at)) >= 0:
+        if stop.startswith(text[at:]):
+            return at
+        at += 1
+    return len(text)

@@ -1,11 +1,19 @@
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from packages.trserve.tests.running_server import Demo, demo_server
+from packages.trserve.tests.scripted_group import ScriptVocabulary
+from trserve.schemas.chat_request import ChatCompletionRequest
+from trserve.schemas.completion_request import CompletionRequest
+from trserve.tokenizer import Tokenizer
+from trserve.validation_errors import field_path
 
 CHAT = "/v1/chat/completions"
 TEXT = "/v1/completions"
@@ -253,3 +261,50 @@ def test_one_bad_request_harms_no_other(demo: Demo) -> None:
         for bad in (b"{", b"[]", b"\xff", b'{"model": 1}'):
             demo.http.post(CHAT, content=bad, headers={"content-type": "application/json"})
         assert "".join(answer.iter_text()).endswith("data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "param"),
+    [
+        (CHAT, {"messages": [1] * 100_000}, "messages[0]"),
+        (CHAT, {"messages": [HI[0] | {"content": [1] * 100_000}]}, "messages[0].content[0]"),
+        (TEXT, {"prompt": [-1] * 100_000}, "prompt[0]"),
+        (TEXT, {"prompt": [[1], [-1] * 100_000]}, "prompt[1][0]"),
+    ],
+)
+def test_only_the_first_of_many_errors_is_looked_for(
+    path: str, fields: dict[str, Any], param: str
+) -> None:
+    schema = ChatCompletionRequest if path == CHAT else CompletionRequest
+    body = {"model": "demo"} | fields
+    with pytest.raises(ValidationError) as error:
+        schema.model_validate(body)
+    assert error.value.error_count() == 1
+    assert field_path(error.value.errors()[0]["loc"], body) == param
+
+
+def test_more_messages_than_the_context_has_tokens(demo: Demo) -> None:
+    error = refused(demo, CHAT, {"messages": [HI[0] | {"content": ""}] * 3000})
+    assert (error["param"], error["code"]) == ("messages", "context_length_exceeded")
+    assert "at least 3000 tokens" in error["message"]
+
+
+def test_many_empty_messages_are_tokenized_on_another_thread() -> None:
+    vocabulary = ThreadsOfEncode()
+    tokenizer = Tokenizer(vocabulary)
+    for count, elsewhere in ((1, False), (100, True)):
+        vocabulary.threads.clear()
+        asyncio.run(tokenizer.encode_chat([{"role": "user", "content": ""}] * count))
+        assert (threading.get_ident() not in vocabulary.threads) == elsewhere
+
+
+class ThreadsOfEncode(ScriptVocabulary):
+    """Notes which threads encode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: set[int] = set()
+
+    def encode(self, text: str, *, special: bool) -> list[int]:
+        self.threads.add(threading.get_ident())
+        return super().encode(text, special=special)

@@ -9,6 +9,7 @@ from trsched.vocabulary import Vocabulary
 from trserve.chat_template import ChatTemplate, Message
 
 _LONG_TEXT = 4096
+_MESSAGE_COST = 64  # what a message takes by itself, as characters
 _LONGEST_CONTROL_TOKEN = 64
 
 
@@ -34,8 +35,8 @@ class Tokenizer:
         )
 
     def least_tokens(self, texts: Sequence[str]) -> int:
-        """A lower bound, without tokenizing."""
-        return sum(len(text) for text in texts) // self._longest
+        """A lower bound, without tokenizing; an empty message has tokens around it too."""
+        return max(len(texts), sum(len(text) for text in texts) // self._longest)
 
     async def encode_text(self, text: str) -> list[int]:
         """A user's text; names of control tokens in it are just text."""
@@ -45,7 +46,8 @@ class Tokenizer:
 
     async def encode_chat(self, messages: Sequence[Message]) -> list[int]:
         """The templated conversation. Raises ApiError when the template refuses it."""
-        if sum(len(message["content"]) for message in messages) < _LONG_TEXT:
+        size = sum(_MESSAGE_COST + len(message["content"]) for message in messages)
+        if size < _LONG_TEXT:
             return self._encode_chat(messages)
         return await asyncio.to_thread(self._encode_chat, messages)
 

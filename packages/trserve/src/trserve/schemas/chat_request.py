@@ -25,7 +25,7 @@ class TextPart(StrictModel):
 
 Content = Annotated[
     Annotated[UnicodeStr, Tag("string")]
-    | Annotated[list[TextPart], Field(min_length=1), Tag("list")],
+    | Annotated[list[TextPart], Field(min_length=1, fail_fast=True), Tag("list")],
     Discriminator(
         string_or_list,
         custom_error_type="content_type",
@@ -75,7 +75,7 @@ ChatMessage = Annotated[SystemMessage | UserMessage | AssistantMessage, Field(di
 class ChatCompletionRequest(GenerationRequest):
     """A conversation to continue with the assistant's answer."""
 
-    messages: list[ChatMessage] = Field(min_length=1)
+    messages: list[ChatMessage] = Field(min_length=1, fail_fast=True)
     max_completion_tokens: int | None = Field(None, ge=1)
     logprobs: bool | None = False
     top_logprobs: int | None = Field(None, ge=0, le=MAX_LOGPROBS)

@@ -13,7 +13,7 @@ from trserve.schemas.strict import UnicodeStr, only
 MAX_PROMPTS = 128
 DEFAULT_MAX_TOKENS = 16
 
-TokenIds = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+TokenIds = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, fail_fast=True)]
 Text = Annotated[UnicodeStr, Field(min_length=1)]
 
 
@@ -30,7 +30,7 @@ Prompt = Annotated[
     Annotated[Text, Tag("text")]
     | Annotated[list[Text], Field(min_length=1, max_length=MAX_PROMPTS), Tag("texts")]
     | Annotated[TokenIds, Tag("tokens")]
-    | Annotated[list[TokenIds], Field(max_length=MAX_PROMPTS), Tag("token_lists")],
+    | Annotated[list[TokenIds], Field(max_length=MAX_PROMPTS, fail_fast=True), Tag("token_lists")],
     Discriminator(
         _kind,
         custom_error_type="prompt_type",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 
@@ -137,3 +138,15 @@ def test_importing_the_package_loads_nothing() -> None:
     code = f"import sys, trserve; print([m for m in '{heavy}'.split(', ') if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_a_client_that_leaves_while_it_sends_is_counted_as_gone(own_demo: Demo) -> None:
+    where = (own_demo.http.base_url.host, own_demo.http.base_url.port or 80)
+    with socket.create_connection(where) as client:
+        client.sendall(
+            b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n"
+            b'content-type: application/json\r\ncontent-length: 100\r\n\r\n{"model'
+        )
+    line = 'trserve_http_responses_total{path="/v1/chat/completions",status="%d"}'
+    until(lambda: f"{line % 499} 1.0" in own_demo.http.get("/metrics").text)
+    assert line % 400 not in own_demo.http.get("/metrics").text

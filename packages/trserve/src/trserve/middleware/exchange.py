@@ -41,6 +41,7 @@ class ExchangeMiddleware:
         scope[_SCOPE_KEY] = request_id
         header = (b"x-request-id", request_id.encode())
         status = 0
+        left = False
 
         async def send_with_id(message: Message) -> None:
             nonlocal status
@@ -49,8 +50,15 @@ class ExchangeMiddleware:
                 message = {**message, "headers": [*message.get("headers", ()), header]}
             await send(message)
 
+        async def watched_receive() -> Message:
+            nonlocal left
+            message = await receive()
+            if message["type"] == "http.disconnect" and not status:
+                left = True
+            return message
+
         try:
-            await self._app(scope, receive, send_with_id)
+            await self._app(scope, watched_receive, send_with_id)
         except Exception:
             _log.exception("request failed", request_id=request_id, path=scope["path"])
             if status:
@@ -59,4 +67,4 @@ class ExchangeMiddleware:
             await error.response()(scope, receive, send_with_id)
         finally:
             path = getattr(scope.get("route"), "path", "other")
-            self._metrics.responded(path, status or 499)
+            self._metrics.responded(path, 499 if left else status or 499)

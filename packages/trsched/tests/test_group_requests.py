@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 import numpy as np
@@ -214,6 +215,25 @@ def test_without_a_living_model() -> None:
     group.close()
 
 
+def test_a_model_thought_dead_for_its_full_inbox_ends_with_the_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("trsched.client_loop._PUSH_PATIENCE_S", 0.01)
+    group, (engine,) = gate_group(profile_config("fixed", models=1, max_active=2))
+    engine.hold()
+    group.submit(request(1))
+    engine.wait_for(lambda engine: engine.entered == 1)
+    large = good(prompt_ids=[200] * 240, stop_token_ids=frozenset(range(257)))
+    with suppress(GroupUnavailableError):
+        while True:
+            stream = group.submit(large)
+            until(lambda: group.status().active != 1)
+            group.abort(stream)
+    engine.let_go()
+    until(lambda: engine.used == 0)
+    group.close()
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_after_a_deliver_that_raised_submit_refuses_and_close_returns() -> None:
     def deliver(batch: object) -> None:
@@ -227,7 +247,7 @@ def test_after_a_deliver_that_raised_submit_refuses_and_close_returns() -> None:
 
 def unavailable(group: Group) -> bool:
     try:
-        group.submit(request(2))
+        group.abort(group.submit(request(2)))
     except GroupUnavailableError:
         return True
     except QueueFullError:

@@ -128,8 +128,11 @@ class ClientLoop:
             self._flush()
         finally:  # also when `deliver`, others' code, raised: `submit` and `close` know of it then
             self._queue.close()
-            for index in range(len(self._rings)):
-                self._send(index, Stop())
+            for index, ring in enumerate(self._rings):
+                if self.alive[index]:
+                    self._send(index, Stop())
+                else:  # it may live yet, if it is thought dead because its ring was full
+                    ring.push(encode_command(Stop()))
             self.alive = [False] * len(self._rings)
 
     def turn(self) -> None:

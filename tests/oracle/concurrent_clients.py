@@ -42,6 +42,8 @@ def assert_equal(
         given_up = final.reason == "abort"
         assert given_up or final.reason in ("stop", "length"), final
         assert given_up <= (index in give_up_after)
+        if given_up:
+            assert len(answer.tokens) >= give_up_after[index]
         length = len(answer.tokens) if given_up else len(whole.tokens)
         assert answer.tokens == whole.tokens[:length], f"request {index}"
         assert answer.models == whole.models[:length], f"request {index}"

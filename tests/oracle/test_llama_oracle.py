@@ -179,6 +179,7 @@ def test_concurrent_equals_sequential(
 def test_r_stitch_at_its_ends_is_one_model_alone(
     tau: float, model: int, solo: list[SoloLlama], vocabulary: GgufVocabulary
 ) -> None:
+    """Of the definition; that the server does the same is shown by the cases tau 1.5 and -0.5."""
     for request in make_requests(vocabulary, 4, seed=5):
         stitched, alone = (
             sequential.generate(

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from packages.trsched.tests.groups import request
 from trcore import PeerRing
 from trrouters import BaseRouter, RouterContext
-from trrouters.me import MixtureEnsemble
 from trsched.client_loop import ClientLoop
 from trsched.codec import GROUP, HandOff, decode_inbound, encode_report
 from trsched.messages import Admit, Command, Died, Failed, PeerDown, Release, Report, StepEvents
@@ -301,12 +300,8 @@ def test_a_dead_models_requests_go_to_the_one_left(hops: list[bool], data: st.Da
     assert desk.deaths == [(dead, "gone")]
 
 
-@pytest.mark.parametrize("why", ["configuration", "router"])
-def test_where_nobody_may_take_over_the_request_ends(why: str) -> None:
-    if why == "router":
-        desk = Desk(router=MixtureEnsemble(RouterContext(0, 2, 257), weights=[1.0, 0.0]))
-    else:
-        desk = Desk(degrade=False)
+def test_where_nobody_may_take_over_the_request_ends() -> None:
+    desk = Desk(degrade=False)
     stream, handle = desk.admit()
     desk.report(step(handle, 0, owner=1), Died(1, "gone"))
     assert desk.delivered[stream] == [token(0), FinalEvent("error", 1, error="model 1 died")]

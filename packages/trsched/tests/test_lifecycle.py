@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -192,3 +193,29 @@ def test_death_of_a_model(state: Callable[..., Scene], dying: int) -> None:
     survivor.wait_for(lambda engine: engine.used == 0)
     assert_one_final(scene.group.submit(request(9)), {"length"})  # new ones are served, too
     assert [s.alive for s in scene.group.status().subservers] == [dying != 0, dying != 1]
+
+
+@pytest.mark.parametrize(
+    ("router", "settings", "models", "more"),
+    [
+        ("bernoulli", ALWAYS, 2, {"on_peer_death": "fail"}),
+        ("me", {"weights": [0.0, 1.0]}, 2, {}),
+        ("me", {"weights": [0.0, 1.0, 0.0]}, 3, {}),
+    ],
+    ids=["configuration", "router", "three-models"],
+)
+def test_death_ends_requests_that_may_not_go_on(
+    router: str, settings: dict[str, Any], models: int, more: dict[str, Any]
+) -> None:
+    group, engines = gate_group(profile_config(router, settings, models=models, **more))
+    try:
+        engines[1].hold()
+        victim = group.submit(request(1))
+        engines[1].wait_for(lambda engine: engine.entered == 1)
+        engines[1].break_down()
+        final = assert_one_final(victim, {"error"})
+        assert "model 1" in (final.error or "")
+        assert_one_final(group.submit(request(2)), {"error"})  # nor do new ones that need it
+        assert engines[0].used == 0
+    finally:
+        group.close()

@@ -40,7 +40,7 @@ class BaseRouter:
     """Smallest and largest number of models of a group (None: no limit)."""
 
     degradable: ClassVar[bool] = True
-    """Whether a response may go on, marked `degraded`, with the models left when one dies."""
+    """Whether a response may go on, marked `degraded`, when one model of a pair dies."""
 
     def __init__(self, context: RouterContext) -> None:
         self.context = context

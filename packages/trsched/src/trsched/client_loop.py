@@ -277,7 +277,7 @@ class ClientLoop:
                 self._take_over(active)
 
     def _may_degrade(self) -> bool:
-        return self._degrade and self._router.degradable and any(self.alive)
+        return self._degrade and any(self.alive)
 
     def _take_over(self, active: ActiveRequest) -> None:
         """Give a dead subserver's request, with all tokens committed so far, to a living one."""

@@ -96,6 +96,7 @@ class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at once (default: as many as the KV holds at full context; more is allowed, pending KV is then
     reclaimed under pressure). max_queue: requests that may wait for admission. overlap: let models
     of one machine step at the same time (off: they take turns on all cores).
+    on_peer_death: whether a pair's requests go on with the model that is left, or fail.
     """
 
     name: str

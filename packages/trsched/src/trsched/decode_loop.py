@@ -38,8 +38,11 @@ class DecodeLoop:
         table: RequestTable,
         peers: Peers,
         stats: SubserverStats,
+        *,
+        degrade: bool,
     ) -> None:
         self._index = index
+        self._degrade = degrade
         self._engine = engine
         self._router = router
         self._table = table
@@ -86,23 +89,33 @@ class DecodeLoop:
             return
         decided = time.monotonic_ns()
         rows = _Rows(self._index)
-        for row, req in enumerate(requests):
-            peer = int(destinations[row])
-            if peer and self._peers.is_dead(self._peers.subserver(peer)):
-                if not self._router.degradable:
-                    self._fail(req, f"model {self._peers.subserver(peer)} is down")
-                    continue
-                rows.degraded.append(len(rows.handles))
-                peer = 0
-            logprobs = result.logprobs[row]
-            if peer:
-                self._hand_off(req, peer, decided, rows)
-            else:
-                self._commit(req, rows, self._index)
-            if logprobs is not None and rows.handles and rows.handles[-1] == req.rid:
-                rows.logprobs[len(rows.handles) - 1] = logprobs
-        if rows.handles:
-            self._peers.report(rows.events())
+        try:
+            for row, req in enumerate(requests):
+                self._settle(req, int(destinations[row]), decided, rows, result.logprobs[row])
+        finally:  # what was handed over or committed is reported, whatever became of the rest
+            if rows.handles:
+                self._peers.report(rows.events())
+
+    def _settle(
+        self,
+        req: LocalRequest,
+        peer: int,
+        decided_ns: int,
+        rows: _Rows,
+        logprobs: TokenLogprobs | None,
+    ) -> None:
+        if peer and self._peers.is_dead(self._peers.subserver(peer)):
+            if not self._degrade:
+                self._fail(req, f"model {self._peers.subserver(peer)} is down")
+                return
+            rows.degraded.append(len(rows.handles))
+            peer = 0
+        if peer:
+            self._hand_off(req, peer, decided_ns, rows)
+        else:
+            self._commit(req, rows, self._index)
+        if logprobs is not None and rows.handles and rows.handles[-1] == req.rid:
+            rows.logprobs[len(rows.handles) - 1] = logprobs
 
     def _route(self, requests: list[LocalRequest], result: StepResult) -> NDArray[np.int64]:
         route_result = RouteResult(requests, result.next_token_ids, result.logits_output)

@@ -66,6 +66,10 @@ class Group:
         rings = [PeerRing.heap(inbox_bytes) for _ in range(count)]
         reports = PeerRing.heap(1 << 20)
         active = ActiveCount()
+        # Pairs only: who has a request is certain there, whatever order models' reports come in.
+        degrade = (
+            plan.config.on_peer_death == "degrade" and plan.routers[0].degradable and count == 2
+        )
         self.subservers = [
             Subserver(
                 index,
@@ -76,6 +80,7 @@ class Group:
                 slots=slots,
                 thresholds=[model.threshold for model in plan.config.models],
                 active=active,
+                degrade=degrade,
             )
             for index, engine in enumerate(engines)
         ]
@@ -86,7 +91,7 @@ class Group:
             slots=slots,
             active=active,
             deliver=deliver,
-            degrade=plan.config.on_peer_death == "degrade",
+            degrade=degrade,
             on_death=lambda index, error: report(
                 f"model {index} {engines[index].spec.name} died: {error}"
             ),

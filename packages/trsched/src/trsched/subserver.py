@@ -37,6 +37,7 @@ class Subserver:
     """Runs on its own thread between `run_in_thread` and a `Stop` message.
 
     slots: most requests of the group at once. thresholds: B of every subserver, as configured.
+    degrade: whether requests that want a dead peer go on here.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Subserver:
         slots: int,
         thresholds: Sequence[int],
         active: ActiveCount,
+        degrade: bool,
     ) -> None:
         self.index = index
         self.stats = SubserverStats(name=engine.spec.name)
@@ -60,7 +62,9 @@ class Subserver:
         self._active = active
         self._table = RequestTable(slots, router.n_models, engine, self.stats)
         self._inter_model = InterModelLoop(index, router, self._table, peers, self.stats)
-        self._decode = DecodeLoop(index, engine, router, self._table, peers, self.stats)
+        self._decode = DecodeLoop(
+            index, engine, router, self._table, peers, self.stats, degrade=degrade
+        )
         self._thread: threading.Thread | None = None
 
     def run_in_thread(self) -> None:

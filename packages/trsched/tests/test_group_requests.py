@@ -218,7 +218,7 @@ def test_without_a_living_model() -> None:
 def test_a_model_thought_dead_for_its_full_inbox_ends_with_the_group(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("trsched.client_loop._PUSH_PATIENCE_S", 0.01)
+    monkeypatch.setattr("trsched.patient_push.PATIENCE_S", 0.01)
     group, (engine,) = gate_group(profile_config("fixed", models=1, max_active=2))
     engine.hold()
     group.submit(request(1))

@@ -26,6 +26,7 @@ class AdmissionQueue:
         self._lock = threading.Lock()
         self._items: deque[Waiting] = deque()
         self._closed = False
+        self._timed = 0
 
     def __len__(self) -> int:
         return len(self._items)
@@ -38,7 +39,13 @@ class AdmissionQueue:
             if self._closed or len(self._items) >= limit:
                 return False
             self._items.append(Waiting(stream, deadline))
+            self._timed += deadline < math.inf
             return True
+
+    @property
+    def timed(self) -> bool:
+        """Whether any that waits has a deadline; the loop asks at every turn, so it is counted."""
+        return self._timed > 0
 
     def close(self) -> list[Waiting]:
         """Take no more; who waits still."""
@@ -55,6 +62,7 @@ class AdmissionQueue:
         """Take one out."""
         with self._lock:
             self._items.remove(item)
+            self._timed -= item.deadline < math.inf
 
     def find(self, stream: Stream) -> Waiting | None:
         """The entry of a stream, if it waits here."""
@@ -65,8 +73,3 @@ class AdmissionQueue:
         """Those whose deadline has passed."""
         with self._lock:
             return [item for item in self._items if item.deadline <= now]
-
-    def next_deadline(self) -> float:
-        """The earliest deadline, infinite if there is none."""
-        with self._lock:
-            return min((item.deadline for item in self._items), default=math.inf)

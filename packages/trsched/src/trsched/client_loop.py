@@ -29,12 +29,12 @@ from trsched.messages import (
     StepEvents,
     Stop,
 )
+from trsched.patient_push import PATIENCE_S, push_patiently
 from trsched.request import Event, FinalEvent, FinishReason, TokenEvent
 from trsched.stream import Deliver, Stream
 from trsched.subserver import ActiveCount
 
 _DEADLINE_CHECK_S = 0.05
-_PUSH_PATIENCE_S = 30.0
 
 
 class ClientLoop:
@@ -118,7 +118,7 @@ class ClientLoop:
     def _run(self) -> None:
         try:
             while not self._stopping:
-                timed = self._timed or self._queue.next_deadline() < float("inf")
+                timed = self._timed or self._queue.timed
                 self._reports.wait(_DEADLINE_CHECK_S if timed else None)
                 self.turn()
             for active in list(self._requests.values()):
@@ -128,11 +128,12 @@ class ClientLoop:
             self._flush()
         finally:  # also when `deliver`, others' code, raised: `submit` and `close` know of it then
             self._queue.close()
+            stop = encode_command(Stop())
             for index, ring in enumerate(self._rings):
                 if self.alive[index]:
-                    self._send(index, Stop())
+                    self._push(index, stop)
                 else:  # it may live yet, if it is thought dead because its ring was full
-                    ring.push(encode_command(Stop()))
+                    ring.push(stop)
             self.alive = [False] * len(self._rings)
 
     def turn(self) -> None:
@@ -243,8 +244,9 @@ class ClientLoop:
         if self._timed:
             for handle in self._expired[: self._handles.expire(now, self._expired)].tolist():
                 self._end(self._requests[handle], "deadline")
-        for item in self._queue.overdue(now):
-            self._end_waiting(item, "deadline")
+        if self._queue.timed:
+            for item in self._queue.overdue(now):
+                self._end_waiting(item, "deadline")
 
     def _end_waiting(self, item: Waiting, reason: FinishReason) -> None:
         self._queue.remove(item)
@@ -256,8 +258,7 @@ class ClientLoop:
         del self._by_stream[active.stream]
         self._timed -= active.stream.request.timeout_s is not None
         self._active_count.value -= 1  # before the releases: they make subservers look at it again
-        for index in range(len(self._rings)):
-            self._send(index, Release(active.handle))
+        self._tell_all(Release(active.handle))
         self._handles.transition(active.handle, State.RUNNING, State.FINISHED)
         self._handles.release(active.handle)
         self._changed.pop(active, None)
@@ -270,8 +271,7 @@ class ClientLoop:
     def _died(self, index: int, error: str) -> None:
         self.alive[index] = False
         self._on_death(index, error)
-        for other in range(len(self._rings)):
-            self._send(other, PeerDown(index))
+        self._tell_all(PeerDown(index))
         for active in list(self._requests.values()):
             if active.owner == index:
                 self._take_over(active)
@@ -300,11 +300,12 @@ class ClientLoop:
         if batch:
             self._deliver(batch)
 
-    def _send(self, index: int, command: Command) -> None:
-        if self.alive[index]:
-            self._push(index, encode_command(command))
+    def _tell_all(self, command: Command) -> None:
+        record = encode_command(command)
+        for index in range(len(self._rings)):
+            if self.alive[index]:
+                self._push(index, record)
 
     def _push(self, index: int, record: bytes) -> None:
-        ring = self._rings[index]
-        if not ring.push(record) and ring.push_many([record], _PUSH_PATIENCE_S) == 0:
-            self._died(index, f"took nothing from its ring for {_PUSH_PATIENCE_S:.0f} s")
+        if not push_patiently(self._rings[index], record):
+            self._died(index, f"took nothing from its ring for {PATIENCE_S:.0f} s")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 
-from trrouters import BaseRouter, PeerReq
+from msgspec.structs import replace
+
+from trrouters import BaseRouter
 from trsched.codec import GROUP, HandOff
 from trsched.messages import Admit, Command, Failed, PeerDown, Release
 from trsched.peers import Peers
@@ -57,11 +59,7 @@ class InterModelLoop:
             return
         fresh = peer_req.token_ids[len(peer_req.token_ids) - missing :]
         try:
-            taken = list(
-                self._router.receive(
-                    PeerReq(peer_req.rid, fresh, peer_req.loc, peer_req.finished, peer_req.extras)
-                )
-            )
+            taken = list(self._router.receive(replace(peer_req, token_ids=fresh)))
         except Exception as error:  # noqa: BLE001 - third-party code
             self._fail(req.rid, f"router failed: {error}")
             return

@@ -9,8 +9,7 @@ from trrouters import PeerReq
 from trsched.codec import encode_hand_off, encode_report
 from trsched.errors import EngineError
 from trsched.messages import Report
-
-_PATIENCE_S = 30.0
+from trsched.patient_push import PATIENCE_S, push_patiently
 
 
 class Peers:
@@ -51,5 +50,5 @@ class Peers:
 
 
 def _push(ring: PeerRing, record: bytes) -> None:
-    if not ring.push(record) and ring.push_many([record], _PATIENCE_S) == 0:
-        raise EngineError(f"a peer has taken nothing from its ring for {_PATIENCE_S:.0f} s")
+    if not push_patiently(ring, record):
+        raise EngineError(f"a peer has taken nothing from its ring for {PATIENCE_S:.0f} s")

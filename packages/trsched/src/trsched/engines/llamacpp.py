@@ -10,7 +10,7 @@ import ctypes
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import pairwise
 from pathlib import Path
@@ -39,7 +39,7 @@ class _Sequence:
     sampling: SamplingParams
     waiting: list[int]
     ran: int = 0
-    free: bool = field(default=False)
+    free: bool = False
 
 
 class LlamaCppEngine:

@@ -34,6 +34,7 @@ class ScriptVocabulary:
     bos_token = "<|start|>"
     eos_token = "<|end|>"
     stop_ids = frozenset({END, 258})
+    hidden_size = 0
 
     def __init__(self, chat_template: str | None = None, context_length: int = 2048) -> None:
         self.chat_template = chat_template

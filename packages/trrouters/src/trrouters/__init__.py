@@ -5,7 +5,14 @@ configuration names them.
 """
 
 from trrouters.base_router import BaseRouter, Need, RouterContext
-from trrouters.errors import RouterConfigError, RouterError, RouterOutputError, UnknownRouterError
+from trrouters.errors import (
+    CheckpointError,
+    RouterConfigError,
+    RouterError,
+    RouterOutputError,
+    UnknownRouterError,
+)
+from trrouters.model_identity import ModelIdentity
 from trrouters.peer_req import PeerReq
 from trrouters.registry import create_router, router_class, router_names
 from trrouters.route_result import LogitsOutput, RouteResult
@@ -13,7 +20,9 @@ from trrouters.routed_request import RoutedRequest
 
 __all__ = [
     "BaseRouter",
+    "CheckpointError",
     "LogitsOutput",
+    "ModelIdentity",
     "Need",
     "PeerReq",
     "RouteResult",

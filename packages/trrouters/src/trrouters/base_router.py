@@ -6,20 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from trrouters.model_identity import ModelIdentity
 from trrouters.peer_req import PeerReq
 from trrouters.route_result import Destinations, RouteResult
 from trrouters.routed_request import RoutedRequest
 
-Need = Literal["logits", "hidden_states", "token_embedding"]
+Need = Literal["logits", "hidden_states", "token_embedding", "extra_logits"]
 
 
 @dataclass(frozen=True, slots=True)
 class RouterContext:
-    """Where a router runs: subserver `index` of `n_models`; `vocab_size` tokens."""
+    """Where a router runs: subserver `index` of `n_models`; `vocab_size` tokens.
+
+    models: all models of the group in order; empty where they are not known (in tests).
+    """
 
     index: int
     n_models: int
     vocab_size: int
+    models: tuple[ModelIdentity, ...] = ()
 
 
 class BaseRouter:
@@ -33,8 +38,11 @@ class BaseRouter:
     Source: TokenRouter (arXiv 2610.12242), section 3.
     """
 
-    needs: ClassVar[frozenset[Need]] = frozenset()
-    """Engine outputs that `route` reads; engines copy nothing that nobody reads."""
+    needs: frozenset[Need] = frozenset()
+    """Engine outputs that `route` reads; engines copy nothing that nobody reads.
+
+    Set it on the class, or in `__init__` where it depends on the model's index or on a setting.
+    """
 
     models: ClassVar[tuple[int, int | None]] = (2, 2)
     """Smallest and largest number of models of a group (None: no limit)."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from trrouters.base_router import BaseRouter, RouterContext
@@ -28,8 +26,6 @@ class Bernoulli(BaseRouter):
             raise ValueError(f"tokens_per_call must be at least 1, not {tokens_per_call}")
         self.p = p
         self.tokens_per_call = tokens_per_call
-
-    needs: ClassVar = frozenset()
 
     def route(self, result: RouteResult) -> Destinations:
         """Draw for each request at the position of the token just made."""

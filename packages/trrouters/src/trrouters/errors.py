@@ -13,5 +13,9 @@ class RouterConfigError(RouterError):
     """A router refuses its settings; the message names the setting."""
 
 
+class CheckpointError(RouterConfigError):
+    """A trained router cannot be read, or was trained for other models; the message names it."""
+
+
 class RouterOutputError(RouterError):
     """A router returned destinations or a message that make no sense."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 from trrouters.base_router import BaseRouter, Need, RouterContext
 from trrouters.peer_req import PeerReq
@@ -41,7 +40,7 @@ class RStitch(BaseRouter):
     tau: 0.03 in the paper (Qwen-size pairs); above 1 means never hand over, below 0 always.
     """
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"logits"})
+    needs: frozenset[Need] = frozenset({"logits"})
 
     def __init__(
         self, context: RouterContext, *, tau: float = 0.03, keep_return_token: bool = True

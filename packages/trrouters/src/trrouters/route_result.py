@@ -30,13 +30,17 @@ class LogitsOutput:
         router needs "logits".
     hidden_states: `[batch, hidden]`, last layer after the final norm (what the LM head sees);
         None unless the router needs "hidden_states".
-    token_embeddings: `[batch, hidden]`, input embedding of the sampled tokens; None unless the
-        router needs "token_embedding".
+    token_embeddings: `[batch, hidden]` float32, input embedding of the sampled tokens; None unless
+        the router needs "token_embedding".
+    extra_logits: `[batch, extra]` float32, rows of the model's own LM head beyond its vocabulary,
+        split off before softmax and sampling (Co-LLM's deferral row); None unless the router needs
+        "extra_logits".
     """
 
     next_token_logits: Tensor | None = None
     hidden_states: Tensor | None = None
     token_embeddings: Tensor | None = None
+    extra_logits: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)

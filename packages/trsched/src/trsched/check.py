@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from trrouters import (
     BaseRouter,
+    ModelIdentity,
     RouterConfigError,
     RouterContext,
     UnknownRouterError,
@@ -19,6 +21,7 @@ from trsched.errors import ConfigError, EngineError
 from trsched.kv_budget import KvPlan, split_kv_budget
 from trsched.model_path import resolve_model_path
 from trsched.vocabulary import ByteVocabulary, GgufVocabulary, Vocabulary
+from trsched.weights_fingerprint import weights_fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ def check_group(config: GroupConfig) -> GroupPlan:
             f"{thresholds} can deadlock even with all {max_active} requests active: "
             "the sum of (threshold - 1) must be below that",
         )
-    routers = _routers(config, vocabularies[0].size)
+    routers = _routers(config, vocabularies[0].size, model_identities(config, vocabularies, paths))
     return GroupPlan(config, vocabularies, paths, routers, kv, max_active)
 
 
@@ -98,7 +101,7 @@ def _vocabularies(config: GroupConfig) -> tuple[tuple[Vocabulary, ...], tuple[Pa
                     f"models[{i}].quantize", f"{model.quantize!r} is none of {', '.join(FTYPES)}"
                 )
             try:
-                vocabularies.append(GgufVocabulary(path))
+                vocabularies.append(GgufVocabulary(path, extra_rows=int(model.deferral_row)))
             except EngineError as error:
                 raise ConfigError(f"models[{i}].path", str(error)) from error
             paths.append(path)
@@ -108,12 +111,28 @@ def _vocabularies(config: GroupConfig) -> tuple[tuple[Vocabulary, ...], tuple[Pa
     return tuple(vocabularies), tuple(paths)
 
 
-def _routers(config: GroupConfig, vocab_size: int) -> tuple[BaseRouter, ...]:
-    count = len(config.models)
+def model_identities(
+    config: GroupConfig, vocabularies: Sequence[Vocabulary], paths: Sequence[Path | None]
+) -> tuple[ModelIdentity, ...]:
+    """Who the models are, for routers trained for certain ones."""
+    return tuple(
+        ModelIdentity(model.name, f"{model.engine_name}-{model.name}")
+        if path is None
+        else ModelIdentity(model.name, weights_fingerprint(path), vocabulary.hidden_size)
+        for model, vocabulary, path in zip(config.models, vocabularies, paths, strict=True)
+    )
+
+
+def _routers(
+    config: GroupConfig, vocab_size: int, models: tuple[ModelIdentity, ...]
+) -> tuple[BaseRouter, ...]:
+    count = len(models)
     try:
         routers = tuple(
             create_router(
-                config.router.name, RouterContext(i, count, vocab_size), config.router.settings
+                config.router.name,
+                RouterContext(i, count, vocab_size, models),
+                config.router.settings,
             )
             for i in range(count)
         )

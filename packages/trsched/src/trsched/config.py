@@ -41,7 +41,8 @@ class LlamaCppModel(
     path: file, or `package://PACKAGE/FILE` for package data. quantize: requantise once to this type
     (e.g. Q4_0), cached. threads: CPU threads of a step (0: all cores). gpu_layers: layers on the
     GPU. threshold: B, requests that must wait before a batch starts. batch_tokens: most tokens a
-    forward takes (chunked prefill).
+    forward takes (chunked prefill). deferral_row: the LM head's last row is no token but Co-LLM's
+    deferral logit, split off before softmax and sampling.
     """
 
     name: str
@@ -51,9 +52,15 @@ class LlamaCppModel(
     gpu_layers: int = 0
     threshold: int = 1
     batch_tokens: int = 128
+    deferral_row: bool = False
 
     engine_name: ClassVar[str] = "llamacpp"
-    provides: ClassVar[frozenset[Need]] = frozenset({"logits", "hidden_states"})
+
+    @property
+    def provides(self) -> frozenset[Need]:
+        """What the engine can show a router."""
+        always: frozenset[Need] = frozenset({"logits", "hidden_states", "token_embedding"})
+        return always | {"extra_logits"} if self.deferral_row else always
 
 
 class ProfileModel(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
 
 class Vocabulary(Protocol):
-    """Tokens of a model. stop_ids: tokens that end a turn or a text."""
+    """Tokens of a model. stop_ids: tokens that end a turn or a text. hidden_size: 0 if unknown."""
 
     name: str
     size: int
@@ -18,6 +19,7 @@ class Vocabulary(Protocol):
     chat_template: str | None
     bos_token: str
     eos_token: str
+    hidden_size: int
 
     def encode(self, text: str, *, special: bool) -> list[int]:
         """Token ids.
@@ -36,6 +38,7 @@ class ByteVocabulary:
     bos_token = ""
     eos_token = ""
     stop_ids = frozenset({256})
+    hidden_size = 0
 
     def __init__(self, size: int = 257, context_length: int = 1 << 20) -> None:
         self.name = "bytes"
@@ -56,18 +59,20 @@ class ByteVocabulary:
 class GgufVocabulary:
     """The vocabulary of a GGUF file, tokenized by llama.cpp itself (weights are not loaded).
 
-    Raises EngineError when the file cannot be read.
+    extra_rows: rows of the LM head beyond the vocabulary (Co-LLM's deferral row): the file's last
+    tokens, which are no tokens here. Raises EngineError when the file cannot be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, extra_rows: int = 0) -> None:
         from trsched.engines import llamacpp_library as library
 
         self.name = path.name
         self._model = library.load_model(path, vocab_only=True)
         facts = library.vocabulary_facts(self._model)
-        self.size = len(facts.texts)
+        self.size = len(facts.texts) - extra_rows
+        self.extra_rows = extra_rows
         self.context_length = facts.context_length
-        self.stop_ids = facts.stop_ids
+        self.stop_ids = frozenset(token for token in facts.stop_ids if token < self.size)
         self.chat_template = facts.chat_template
         self.bos_token = facts.token_text(facts.bos_id)
         self.eos_token = facts.token_text(facts.eos_id)
@@ -75,10 +80,11 @@ class GgufVocabulary:
         self.hidden_size = facts.hidden_size
         self.kv_bytes_per_token = facts.kv_bytes_per_token
         digest = hashlib.sha256()
-        for text, attributes in zip(facts.texts, facts.attributes, strict=True):
+        tokens = zip(facts.texts, facts.attributes, strict=True)
+        for text, attributes in islice(tokens, self.size):
             digest.update(len(text).to_bytes(4, "little") + text + attributes.to_bytes(4, "little"))
         digest.update(
-            f"{facts.bos_id} {facts.eos_id} {sorted(facts.stop_ids)} {facts.tokenizer}".encode()
+            f"{facts.bos_id} {facts.eos_id} {sorted(self.stop_ids)} {facts.tokenizer}".encode()
         )
         self.fingerprint = digest.hexdigest()[:16]
 

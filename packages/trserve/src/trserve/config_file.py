@@ -36,7 +36,7 @@ _StrictLoader.add_implicit_resolver(
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The file's content; model paths that are relative are relative to the file's folder.
+    """The file's content; paths in it that are relative are relative to the file's folder.
 
     Raises ConfigError naming the file and, for bad YAML, the line.
     """
@@ -66,18 +66,24 @@ def parse_config(text: str, source: str) -> dict[str, Any]:
 
 
 def anchor_paths(data: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """`data` with relative model paths made relative to `folder`; `~` and `package://` stay."""
-    models = data.get("models")
-    if not isinstance(models, list):
-        return data
-    return {**data, "models": [_anchored(model, folder) for model in models]}
+    """`data` with relative paths of models and of the router's checkpoint relative to `folder`.
+
+    `~` and `package://` stay.
+    """
+    models, router = data.get("models"), data.get("router")
+    if isinstance(models, list):
+        data = {**data, "models": [_anchored(model, "path", folder) for model in models]}
+    if isinstance(router, dict) and "settings" in router:
+        settings = _anchored(router["settings"], "checkpoint", folder)
+        data = {**data, "router": {**router, "settings": settings}}
+    return data
 
 
-def _anchored(model: Any, folder: Path) -> Any:
-    path = model.get("path") if isinstance(model, dict) else None
+def _anchored(section: Any, name: str, folder: Path) -> Any:
+    path = section.get(name) if isinstance(section, dict) else None
     if not isinstance(path, str) or "://" in path or path.startswith("~"):
-        return model
-    return {**model, "path": str(folder / path)}
+        return section
+    return {**section, name: str(folder / path)}
 
 
 def parse_change(text: str) -> tuple[list[str | int], Any]:

@@ -1,4 +1,4 @@
-"""Command line: ``python -m trrouters.training {rebuild-slm,export,agreement}``."""
+"""Command line: ``trrouters COMMAND``, or ``python -m trrouters.training COMMAND``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trrouters.errors import RouterError
 from trrouters.training.extra import MissingExtraError
+from trrouters.training.router_commands import add_router_commands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,23 +19,32 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the process's exit status (0, or 1 after a message on stderr)."""
+    """Run one command; returns the process's exit status.
+
+    0; after a message on stderr 2 for a pair or a router that cannot be used, else 1.
+    """
     options = _parser().parse_args(arguments)
     try:
         report = options.command(options)
+    except RouterError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
     except (MissingExtraError, OSError, ValueError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
     except KeyboardInterrupt:
-        sys.stderr.write("stopped; --resume continues\n")
+        sys.stderr.write("stopped; the same command (rebuild-slm: with --resume) continues\n")
         return 130
     sys.stdout.write((json.dumps(report) if options.json else _table(report)) + "\n")
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m trrouters.training", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="trrouters", description="Train token-level routers, and the demo pair's small model."
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    add_router_commands(commands)
 
     rebuild = commands.add_parser("rebuild-slm", help="make the small model from the large one")
     rebuild.set_defaults(command=_rebuild)
@@ -142,7 +153,12 @@ def _agreement(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _table(report: dict[str, Any]) -> str:
-    return "\n".join(f"{key}: {value}" for key, value in report.items())
+    lines = []
+    for key, value in report.items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{name} {item}" for name, item in value.items())
+        lines.append(f"{key}: {value}")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

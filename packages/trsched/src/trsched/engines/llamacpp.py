@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from trrouters import LogitsOutput, Need
 from trsched.engines.base import Capacity, EngineSpec, StepResult
+from trsched.engines.embedding_table import EmbeddingTable
 from trsched.errors import EngineError
 from trsched.request import SamplingParams, TokenLogprobs
 from trsched.sampling import sample, token_logprobs
@@ -64,6 +65,10 @@ class LlamaCppEngine:
         self._context_length = context
         self._batch_tokens = max(batch_tokens, sequences)
         self._hidden_wanted = "hidden_states" in needs
+        self._embeddings = EmbeddingTable(path) if "token_embedding" in needs else None
+        self._logit_columns = vocabulary.size + vocabulary.extra_rows
+        # torch here runs routers' small forwards only: two threads take several times longer.
+        torch.set_num_threads(1)
         self._lease = lease or nullcontext()
         self._model = library.load_model(path, gpu_layers=gpu_layers)
         self._context = self._open_context(sequences, context, threads)
@@ -78,7 +83,7 @@ class LlamaCppEngine:
             context_length=context,
             hidden_size=vocabulary.hidden_size,
             kv_bytes_per_token=vocabulary.kv_bytes_per_token,
-            provides=frozenset({"logits", "hidden_states"}),
+            provides=frozenset({"logits", "hidden_states", "token_embedding", "extra_logits"}),
         )
 
     def _open_context(self, sequences: int, context: int, threads: int) -> Any:
@@ -226,7 +231,8 @@ class LlamaCppEngine:
             nothing = LogitsOutput()
             took = time.perf_counter() - began
             return StepResult([], empty, torch.from_numpy(empty), nothing, [], took)
-        logits = _view(api.llama_get_logits(self._context), rows, self.spec.vocab_size)
+        output = _view(api.llama_get_logits(self._context), rows, self._logit_columns)
+        logits, extra = np.split(output, [self.spec.vocab_size], axis=1)
         sampled = np.empty(rows, dtype=np.int64)
         logprobs: list[TokenLogprobs | None] = []
         for row, seq in enumerate(done):
@@ -235,18 +241,23 @@ class LlamaCppEngine:
             sampled[row] = token
             top = sequence.sampling.logprobs
             logprobs.append(None if top is None else token_logprobs(logits[row], token, top))
-        hidden = None
-        if self._hidden_wanted:
-            states = _view(api.llama_get_embeddings(self._context), rows, self.spec.hidden_size)
-            hidden = torch.from_numpy(states)
+        shown = LogitsOutput(
+            torch.from_numpy(logits),
+            torch.from_numpy(self._hidden_states(rows)) if self._hidden_wanted else None,
+            None if self._embeddings is None else torch.from_numpy(self._embeddings[sampled]),
+            torch.from_numpy(extra) if extra.shape[1] else None,
+        )
         return StepResult(
             seqs=done,
             sampled=sampled,
             next_token_ids=torch.from_numpy(sampled),
-            logits_output=LogitsOutput(torch.from_numpy(logits), hidden),
+            logits_output=shown,
             logprobs=logprobs,
             duration=time.perf_counter() - began,
         )
+
+    def _hidden_states(self, rows: int) -> NDArray[np.float32]:
+        return _view(api.llama_get_embeddings(self._context), rows, self.spec.hidden_size)
 
 
 _GGML_TYPE_BF16 = 30

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from trrouters import Need
 from trsched.check import GroupPlan
 from trsched.config import ProfileModel
 from trsched.engines.base import Engine
@@ -14,9 +15,16 @@ from trsched.vocabulary import GgufVocabulary
 
 
 def open_engine(
-    plan: GroupPlan, index: int, lease: AbstractContextManager[None], report: Callable[[str], None]
+    plan: GroupPlan,
+    index: int,
+    lease: AbstractContextManager[None],
+    report: Callable[[str], None],
+    needs: frozenset[Need] | None = None,
 ) -> Engine:
-    """Load model `index` of a group. Raises EngineError or ConfigError."""
+    """Load model `index` of a group. Raises EngineError or ConfigError.
+
+    needs: outputs it must show; default: what the model's router reads.
+    """
     model = plan.config.models[index]
     vocabulary = plan.vocabularies[index]
     if isinstance(model, ProfileModel):
@@ -48,7 +56,7 @@ def open_engine(
         index=index,
         sequences=plan.kv.sequences,
         context=plan.kv.context,
-        needs=plan.routers[index].needs,
+        needs=plan.routers[index].needs if needs is None else needs,
         threads=model.threads or len(os.sched_getaffinity(0)),
         gpu_layers=model.gpu_layers,
         batch_tokens=model.batch_tokens,

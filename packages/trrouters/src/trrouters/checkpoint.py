@@ -1,0 +1,197 @@
+"""A trained router on disk: a folder with `router.json` and `router.safetensors`.
+
+`router.json`::
+
+    {
+      "format": "trrouters-1",
+      "algorithm": "r2r",
+      "architecture": {"hidden_size": 576, ...},
+      "threshold": 0.31,
+      "pair": [{"name": "small", "fingerprint": "gguf-…"}, {"name": "large", "fingerprint": null}],
+      "training": {"positions": 57000, ...}
+    }
+
+`architecture` are the network's keyword arguments; `threshold` is compared with its score (0 to 1);
+`pair` are the models, by position in the group, that it was trained for (null: known by name only);
+`training` are facts for people. `router.safetensors` holds the network's tensors in any float type,
+computed with in float32. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from trrouters.errors import CheckpointError
+from trrouters.model_identity import ModelIdentity
+from trrouters.package_path import locate
+
+if TYPE_CHECKING:
+    import torch
+
+FORMAT = "trrouters-1"
+CONFIG_FILE = "router.json"
+TENSORS_FILE = "router.safetensors"
+
+
+class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    fingerprint: str | None = None
+
+
+class _Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    format: str
+    algorithm: str
+    architecture: dict[str, Any]
+    threshold: float
+    pair: list[_Model]
+    training: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class RouterCheckpoint:
+    """A router's network and what must be known to use it; see the module for the fields."""
+
+    algorithm: str
+    architecture: Mapping[str, Any]
+    threshold: float
+    pair: Sequence[ModelIdentity]
+    tensors: Mapping[str, torch.Tensor]
+    training: Mapping[str, Any] = field(default_factory=dict)
+    source: str = "the router"
+
+    def build(self, network: type[torch.nn.Module]) -> torch.nn.Module:
+        """`network(**architecture)` with these tensors, float32, ready to compute scores.
+
+        Raises CheckpointError for an architecture it doesn't know, and for missing or foreign
+        tensors, a wrong shape, or a number that isn't finite.
+        """
+        try:
+            built = network(**self.architecture)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise CheckpointError(f"{self.source}: architecture: {error}") from error
+        for name, tensor in self.tensors.items():
+            if not tensor.isfinite().all():
+                raise CheckpointError(f"{self.source}: tensor {name!r} is not finite (NaN or inf)")
+        try:
+            built.load_state_dict(dict(self.tensors))
+        except RuntimeError as error:
+            raise CheckpointError(f"{self.source}: {' '.join(str(error).split())}") from error
+        return built.float().eval().requires_grad_(False)
+
+    def check_models(self, models: Sequence[ModelIdentity]) -> None:
+        """Raises CheckpointError, naming both pairs, if `models` aren't what it was trained for."""
+        if not models:  # a context without identities: nothing is known that could differ
+            return
+        same = len(models) == len(self.pair) and all(
+            trained.is_same(model) for trained, model in zip(self.pair, models, strict=True)
+        )
+        if not same:
+            raise CheckpointError(
+                f"{self.source} was trained for {_names(self.pair)}, not for {_names(models)}"
+            )
+        hidden_size = self.architecture.get("hidden_size")
+        if hidden_size is not None and models[0].hidden_size not in (0, hidden_size):
+            raise CheckpointError(
+                f"{self.source} reads hidden states of {hidden_size}, "
+                f"{models[0].name} has {models[0].hidden_size}"
+            )
+
+
+def load_checkpoint(path: str | Path, algorithm: str | None = None) -> RouterCheckpoint:
+    """Read a checkpoint folder: a path or `package://PACKAGE/FOLDER`.
+
+    algorithm: what it must be for; None takes any.
+
+    Raises CheckpointError naming the file and what is wrong with it.
+    """
+    try:
+        folder = locate(str(path))
+    except (FileNotFoundError, ValueError) as error:
+        raise CheckpointError(f"checkpoint: {error}") from error
+    config = _read_config(folder / CONFIG_FILE)
+    if algorithm not in (None, config.algorithm):
+        raise CheckpointError(f"{folder} is a {config.algorithm!r} router, not {algorithm!r}")
+    return RouterCheckpoint(
+        algorithm=config.algorithm,
+        architecture=config.architecture,
+        threshold=config.threshold,
+        pair=[ModelIdentity(model.name, model.fingerprint) for model in config.pair],
+        tensors=_read_tensors(folder / TENSORS_FILE),
+        training=config.training,
+        source=str(folder),
+    )
+
+
+def save_checkpoint(checkpoint: RouterCheckpoint, folder: Path) -> None:
+    """Write a checkpoint folder; tensors are stored as float16 where that loses no range."""
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {name: _compact(tensor) for name, tensor in checkpoint.tensors.items()}
+    save_file(tensors, folder / TENSORS_FILE)
+    config = {
+        "format": FORMAT,
+        "algorithm": checkpoint.algorithm,
+        "architecture": dict(checkpoint.architecture),
+        "threshold": checkpoint.threshold,
+        "pair": [{"name": m.name, "fingerprint": m.fingerprint} for m in checkpoint.pair],
+        "training": dict(checkpoint.training),
+    }
+    (folder / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def check_threshold(threshold: float, name: str = "threshold") -> float:
+    """`threshold` if it can be compared with a score from 0 to 1, else ValueError naming it."""
+    if not 0.0 <= threshold <= 1.0:  # also refuses NaN
+        raise ValueError(f"{name} must be from 0 to 1, not {threshold}")
+    return threshold
+
+
+def _read_config(path: Path) -> _Config:
+    try:
+        config = msgspec.json.decode(path.read_bytes(), type=_Config)
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror or error}") from error
+    except msgspec.DecodeError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    if config.format != FORMAT:
+        raise CheckpointError(f"{path}: format {config.format!r} is not {FORMAT!r}")
+    try:
+        check_threshold(config.threshold)
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    return config
+
+
+def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
+    try:
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+    except ImportError as error:
+        raise CheckpointError(
+            f"a trained router needs {error.name}: pip install 'trrouters[torch]'"
+        ) from error
+    try:
+        return load_file(path)
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror or error}") from error
+    except SafetensorError as error:
+        raise CheckpointError(f"{path} is not a safetensors file: {error}") from error
+
+
+def _compact(tensor: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    half = tensor.detach().cpu().to(torch.float16)
+    stays = bool(half.isfinite().all()) and tensor.is_floating_point()
+    return (half if stays else tensor.detach().cpu()).contiguous()
+
+
+def _names(models: Sequence[ModelIdentity]) -> str:
+    return " + ".join(str(model) for model in models) or "no models"

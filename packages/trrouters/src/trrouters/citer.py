@@ -1,0 +1,80 @@
+"""CITER: tokens that the small model is not confident of go to the large one (arXiv 2502.01976)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from trrouters.base_router import BaseRouter, RouterContext
+from trrouters.checkpoint import check_threshold, load_checkpoint
+from trrouters.peer_req import PeerReq
+from trrouters.route_result import Destinations, RouteResult
+from trrouters.routed_request import RoutedRequest
+
+
+class CiterNetwork(nn.Module):
+    """Hidden state `[batch, hidden_size]` → the logit of "the small model is right", `[batch]`.
+
+    widths: of the hidden layers (2h, h in the paper), each Linear, BatchNorm, ReLU, dropout.
+    """
+
+    def __init__(
+        self, hidden_size: int, *, widths: Sequence[int] | None = None, dropout: float = 0.1
+    ) -> None:
+        super().__init__()
+        sizes = [hidden_size, *(widths or (2 * hidden_size, hidden_size))]
+        layers: list[nn.Module] = []
+        for size, width in pairwise(sizes):
+            layers += [
+                nn.Linear(size, width),
+                nn.BatchNorm1d(width),
+                nn.ReLU(),
+                nn.Dropout(dropout),
+            ]
+        self.layers = nn.Sequential(*layers, nn.Linear(sizes[-1], 1))
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """`[batch, hidden_size]` → `[batch]`."""
+        return cast("Tensor", self.layers(hidden).squeeze(-1))
+
+
+class Citer(BaseRouter):
+    """The small model's token is dropped where its confidence is low; the large one makes one.
+
+    checkpoint: folder of the trained router (see `trrouters.checkpoint`). threshold: hand over
+    where the network's confidence in the small model is below this (0.9 to 0.95 in the paper);
+    default: the checkpoint's.
+    """
+
+    def __init__(
+        self, context: RouterContext, *, checkpoint: str, threshold: float | None = None
+    ) -> None:
+        super().__init__(context)
+        if self.index != 0:
+            return
+        loaded = load_checkpoint(checkpoint, "citer")
+        loaded.check_models(context.models)
+        self.needs = frozenset({"hidden_states"})
+        self.threshold = check_threshold(loaded.threshold if threshold is None else threshold)
+        self._network = cast("CiterNetwork", loaded.build(CiterNetwork))
+
+    @torch.inference_mode()
+    def scores(self, result: RouteResult) -> Tensor:
+        """Confidence in the small model: `[batch]` float32, on the engine's device."""
+        hidden = result.logits_output.hidden_states
+        assert hidden is not None  # declared in `needs`
+        return cast("Tensor", self._network.to(hidden.device)(hidden).sigmoid())
+
+    def route(self, result: RouteResult) -> Destinations:
+        """Leave the small model where it is not confident; the large one always hands back."""
+        if self.index == 1:
+            return torch.ones(len(result.requests), dtype=torch.long)
+        return (self.scores(result) < self.threshold).long()
+
+    def send(self, req: RoutedRequest) -> PeerReq:
+        """The small model's token is dropped, the large one's stands."""
+        return self.hand_off(req, keep_token=self.index == 1)

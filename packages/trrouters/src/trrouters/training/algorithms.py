@@ -1,0 +1,134 @@
+"""What is learnt for each trained algorithm: network, inputs, loss, and what the output means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trrouters.training.extra import MissingExtraError
+
+try:
+    import torch
+    import torch.nn.functional as F
+except ImportError as missing:
+    raise MissingExtraError("torch") from missing
+
+from trrouters.citer import CiterNetwork
+from trrouters.co_llm import DeferralHead
+from trrouters.r2r import R2RNetwork
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from trrouters.training.rows import Rows
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One trained algorithm.
+
+    Attributes:
+        name: as registered.
+        network: class of the network.
+        architecture: its default arguments for a pair's rows.
+        inputs: what the network reads of rows, float32.
+        usable: ``[n]`` bool, rows to learn from.
+        losses: one after the other, each (output ``[n]``, rows) → mean loss; the network is fitted
+            to every one in turn.
+        trusts_small: the output is confidence in the small model, not doubt.
+    """
+
+    name: str
+    network: type[nn.Module]
+    architecture: Callable[[Rows], dict[str, Any]]
+    inputs: Callable[[Rows], tuple[Tensor, ...]]
+    usable: Callable[[Rows], Tensor]
+    losses: tuple[Callable[[Tensor, Rows], Tensor], ...]
+    trusts_small: bool = False
+
+    @torch.inference_mode()
+    def doubts(self, network: nn.Module, rows: Rows) -> Tensor:
+        """``[n]`` float32, 0 to 1: high where the token should go to the large model."""
+        network.eval()
+        parts = [network(*self.inputs(part)) for part in rows.chunks(8192)]
+        scores = torch.cat(parts).sigmoid()
+        return 1 - scores if self.trusts_small else scores
+
+    def threshold(self, doubt: float) -> float:
+        """The router's own threshold for handing over from this doubt on."""
+        return 1 - doubt if self.trusts_small else doubt
+
+
+def _hidden(rows: Rows) -> tuple[Tensor]:
+    return (rows.hidden_states.float(),)
+
+
+def _all_inputs(rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
+    return rows.hidden_states.float(), rows.token_embeddings.float(), rows.top_logits.float()
+
+
+def _hidden_size(rows: Rows) -> dict[str, Any]:
+    return {"hidden_size": rows.hidden_states.shape[1]}
+
+
+def _r2r_architecture(rows: Rows) -> dict[str, Any]:
+    # The paper's six blocks of 1024 are for 1.5B models; these are for a small model of 100M.
+    sizes = {"widths": [192, 192], "expansion": 4, "normalize": True}
+    return {**_hidden_size(rows), "top_k": rows.top_logits.shape[1], **sizes}
+
+
+def _all_rows(rows: Rows) -> Tensor:
+    return torch.ones(len(rows), dtype=torch.bool)
+
+
+def _is_divergent(output: Tensor, rows: Rows) -> Tensor:
+    """R2R: the token would change the answer."""
+    return F.binary_cross_entropy_with_logits(output, (rows.divergent == 1).float())
+
+
+def _small_is_right(output: Tensor, rows: Rows) -> Tensor:
+    """CITER, section 3.2: the small model is preferred where its token is the reference's."""
+    return F.binary_cross_entropy_with_logits(output, rows.agrees.float())
+
+
+def _weak_deferral(output: Tensor, rows: Rows) -> Tensor:
+    """Co-LLM, section 2.3: start from where the assistant alone predicts the text's token."""
+    return F.binary_cross_entropy_with_logits(output, (~rows.agrees).float())
+
+
+def _marginal_likelihood(output: Tensor, rows: Rows) -> Tensor:
+    """Co-LLM, section 2.2: -log of (1-σ) P_base(token) + σ P_assistant(token)."""
+    base = F.logsigmoid(-output) + rows.small_logprob
+    assistant = F.logsigmoid(output) + rows.large_logprob
+    return -torch.logaddexp(base, assistant).mean()
+
+
+ALGORITHMS = {
+    "r2r": Algorithm(
+        "r2r",
+        R2RNetwork,
+        _r2r_architecture,
+        _all_inputs,
+        lambda rows: rows.divergent >= 0,
+        (_is_divergent,),
+    ),
+    "citer": Algorithm(
+        "citer",
+        CiterNetwork,
+        _hidden_size,
+        _hidden,
+        _all_rows,
+        (_small_is_right,),
+        trusts_small=True,
+    ),
+    "co_llm": Algorithm(
+        "co_llm",
+        DeferralHead,
+        _hidden_size,
+        _hidden,
+        _all_rows,
+        (_weak_deferral, _marginal_likelihood),
+    ),
+}
+"""By registered name."""

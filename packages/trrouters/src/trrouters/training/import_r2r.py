@@ -1,0 +1,100 @@
+"""Convert a router of the public R2R collection (``nics-efc/R2R_router_collections``).
+
+Its files (``*.pt``) are dictionaries written by ``torch.save``: ``model_type``, ``init_args``,
+``common_args`` with the threshold, ``state_dict``. Such files are pickles, which could run code, so
+no server loads them: this converts one, once, to a checkpoint of ours. It is read by torch's
+restricted reader (``weights_only``), which knows tensors and plain data and refuses all else.
+"""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+from trrouters.checkpoint import RouterCheckpoint, check_threshold
+from trrouters.errors import CheckpointError
+from trrouters.model_identity import ModelIdentity
+from trrouters.training.extra import MissingExtraError
+
+try:
+    import torch
+except ImportError as missing:
+    raise MissingExtraError("torch") from missing
+
+from trrouters.r2r import R2RNetwork
+
+MODEL_TYPE = "HiddenStatesTokenLMHeadLogitsClassifier"
+"""The collection's architecture that reads hidden state, sampled token and logits."""
+
+_EMBEDDING = "token_embeddings.weight"  # frozen and the model's own: the engine shows it
+
+
+def import_r2r(path: Path, *, large: str, small: str | None = None) -> RouterCheckpoint:
+    """Read a file of the collection; architecture and threshold come from it.
+
+    Args:
+        path: the ``.pt`` file.
+        large: name of the large model that it was trained with (the file doesn't say).
+        small: name of the small model; default: what the file says.
+
+    Raises:
+        CheckpointError: when the file isn't such a router, or would run code.
+    """
+    content = _read(path)
+    if content.get("model_type") != MODEL_TYPE:
+        raise CheckpointError(f"{path}: {content.get('model_type')!r} routers are not supported")
+    arguments = content.get("init_args", {})
+    tensors = {
+        name: tensor for name, tensor in content.get("state_dict", {}).items() if name != _EMBEDDING
+    }
+    name = small or arguments.get("pretrained_model_name")
+    if name is None:
+        raise CheckpointError(f"{path} does not name its small model: say which")
+    threshold = content.get("common_args", {}).get("threshold")
+    if not isinstance(threshold, int | float):
+        raise CheckpointError(f"{path} has no threshold")
+    try:
+        check_threshold(threshold)
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    checkpoint = RouterCheckpoint(
+        algorithm="r2r",
+        architecture=_architecture(arguments, tensors, path),
+        threshold=float(threshold),
+        pair=[ModelIdentity(str(name)), ModelIdentity(large)],
+        tensors=tensors,
+        training={"imported_from": path.name},
+        source=str(path),
+    )
+    checkpoint.build(R2RNetwork)  # all tensors there, of the right shape, finite
+    return checkpoint
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise CheckpointError(f"{path} holds more than tensors and plain data; refused") from error
+    except (RuntimeError, EOFError, KeyError, ValueError) as error:
+        raise CheckpointError(f"{path} is not a file of torch.save: {error}") from error
+    if not isinstance(content, dict) or not isinstance(content.get("state_dict"), dict):
+        raise CheckpointError(f"{path} has no state_dict: not a router of the R2R collection")
+    return content
+
+
+def _architecture(
+    arguments: dict[str, Any], tensors: dict[str, torch.Tensor], path: Path
+) -> dict[str, Any]:
+    """Our network's arguments; sizes are the tensors' own, as these can't be wrong."""
+    try:
+        hidden_size, top_k = tensors["logits_projection.weight"].shape
+    except (KeyError, ValueError) as error:
+        raise CheckpointError(f"{path}: no tensor 'logits_projection.weight'") from error
+    return {
+        "hidden_size": hidden_size,
+        "top_k": top_k,
+        "widths": list(arguments.get("hidden_dims", [256, 512, 256])),  # its own default
+        "expansion": arguments.get("expansion_factor", 4),
+        "normalize": bool(arguments.get("normalize_input", False)),
+    }

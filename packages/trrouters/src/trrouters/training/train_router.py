@@ -1,0 +1,82 @@
+"""`trrouters train`: from collected rows to a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from trrouters.checkpoint import RouterCheckpoint
+from trrouters.model_identity import ModelIdentity
+from trrouters.training.algorithms import ALGORITHMS
+from trrouters.training.calibrate import doubt_for
+from trrouters.training.fit import FitSettings, fit
+from trrouters.training.ranking import roc_auc
+from trrouters.training.rows import load_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+VALIDATION_SHARE = 0.15
+"""Of the prompts: kept from learning, for early stopping and for the first threshold."""
+
+FIRST_RECALL = 0.95
+"""Of the divergent tokens: what a fresh router's threshold finds (R2R, section 4)."""
+
+
+def train_router(
+    algorithm_name: str,
+    data: Path,
+    settings: FitSettings | None = None,
+    *,
+    architecture: Mapping[str, Any] | None = None,
+    progress: Callable[[int, str], None] = lambda _, __: None,
+) -> RouterCheckpoint:
+    """Fit a router to what `trrouters collect` wrote to ``data``.
+
+    Args:
+        algorithm_name: ``r2r``, ``citer`` or ``co_llm``.
+        data: the directory.
+        settings: of the fit.
+        architecture: arguments of the network that replace the default ones.
+        progress: called after each epoch.
+
+    Raises:
+        OSError: when there is no data.
+        ValueError: when the rows cannot be learnt from.
+    """
+    algorithm = ALGORITHMS[algorithm_name]
+    settings = settings or FitSettings()
+    began = time.monotonic()
+    rows = load_rows(data)
+    if int(rows.prompts.min()) == int(rows.prompts.max()):
+        raise ValueError("training takes two prompts at least: one to learn from, one to check")
+    usable, checked = rows.where(algorithm.usable(rows)).split_prompts(VALIDATION_SHARE)
+    shape = {**algorithm.architecture(rows), **(architecture or {})}
+    network, loss = fit(algorithm, shape, usable, checked, settings, progress=progress)
+    doubts = algorithm.doubts(network, checked).numpy()
+    divergent = (checked.divergent == 1).numpy()
+    collected = json.loads((data / "collected.json").read_text())
+    return RouterCheckpoint(
+        algorithm=algorithm.name,
+        architecture=shape,
+        threshold=algorithm.threshold(doubt_for(checked, doubts, recall=FIRST_RECALL)),
+        pair=[ModelIdentity(m["name"], m["fingerprint"]) for m in collected["pair"]],
+        tensors=network.state_dict(),
+        training={
+            "rows": len(usable),
+            "prompts": collected["prompts"],
+            "max_tokens": collected["max_tokens"],
+            "horizon": collected["horizon"],
+            "fit": asdict(settings),
+            "seconds": round(time.monotonic() - began, 1),
+            "validation": {
+                "rows": len(checked),
+                "loss": round(loss, 4),
+                "roc_auc_divergent": round(roc_auc(doubts, divergent), 4),
+                "threshold_recall": FIRST_RECALL,
+            },
+        },
+    )

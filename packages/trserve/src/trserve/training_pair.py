@@ -1,0 +1,73 @@
+"""The pairs of models that `trrouters collect` can train routers for: presets and files."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import nullcontext
+from pathlib import Path
+
+from msgspec.structs import replace as changed
+
+from trrouters import Need
+from trrouters.training.pair import PairError, TrainingPair
+from trsched.check import GroupPlan, check_group, model_identities
+from trsched.config import RouterConfig
+from trsched.engines.base import Engine
+from trsched.engines.open_engine import open_engine
+from trsched.errors import ConfigError, EngineError
+from trsched.request import SamplingParams
+from trserve.deployment import load_deployment
+from trserve.presets import preset_names
+from trserve.tokenizer import Tokenizer
+
+
+def open_training_pair(name: str, *, sequences: int, context: int) -> TrainingPair:
+    """Load the first two models of a preset or of a configuration file; its router is ignored.
+
+    Raises PairError naming what is wrong.
+    """
+    try:
+        return _open(name, sequences, context)
+    except (ConfigError, EngineError) as error:
+        raise PairError(str(error)) from error
+
+
+def _open(name: str, sequences: int, context: int) -> TrainingPair:
+    known = name in preset_names()
+    deployment = load_deployment(preset=name) if known else load_deployment(config=Path(name))
+    group = deployment.group
+    if len(group.models) < 2:
+        raise ConfigError("models", "training a router takes a small and a large model")
+    group = changed(
+        group,
+        models=group.models[:2],
+        router=RouterConfig("fixed", {"model": 0}),  # the one to be trained isn't there yet
+        context=context,
+        max_active=sequences,
+        kv_memory="64GiB",  # no more is taken than `sequences` of `context` tokens need
+    )
+    plan = check_group(group)
+    small, large = model_identities(group, plan.vocabularies, plan.paths)
+    tokenizer = Tokenizer(plan.vocabularies[0])
+    return TrainingPair(
+        models=(small, large),
+        small=_engine(plan, 0, "logits", "hidden_states", "token_embedding"),
+        large=_engine(plan, 1, "logits"),
+        greedy=SamplingParams(temperature=0.0),
+        sequences=sequences,
+        context=context,
+        stop_ids=plan.vocabularies[0].stop_ids,
+        prompt_ids=lambda prompt: asyncio.run(
+            tokenizer.encode_chat([{"role": "user", "content": prompt}])
+        ),
+    )
+
+
+def _engine(plan: GroupPlan, index: int, *needs: Need) -> Engine:
+    model = plan.config.models[index]
+    missing = sorted(set(needs) - model.provides)
+    if missing:
+        raise PairError(
+            f"the {model.engine_name} engine of {model.name!r} does not show {', '.join(missing)}"
+        )
+    return open_engine(plan, index, nullcontext(), lambda line: None, frozenset(needs))

@@ -34,6 +34,7 @@ from trsched.messages import (
     PeerDown,
     Release,
     Report,
+    RouterFailed,
     StepEvents,
     Stop,
 )
@@ -80,6 +81,7 @@ REPORTS = st.one_of(
         st.dictionaries(st.integers(0, 30), LOGPROBS, max_size=3),
     ),
     st.builds(Failed, HANDLES, st.text()),
+    st.builds(RouterFailed, st.integers(0, 9), st.text()),
     st.builds(Died, st.integers(0, 9), st.text()),
 )
 

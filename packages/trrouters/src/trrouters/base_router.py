@@ -57,7 +57,10 @@ class BaseRouter:
         return 0
 
     def route(self, result: RouteResult) -> Destinations:
-        """Destination of each request of a finished step: 0 = stay, k = hand to peer k."""
+        """Destination of each request of a finished step: 0 = stay, k = hand to peer k.
+
+        A batch for which this fails is routed again, each request alone.
+        """
         raise NotImplementedError
 
     def send(self, req: RoutedRequest) -> PeerReq:
@@ -65,7 +68,10 @@ class BaseRouter:
         return self.hand_off(req, keep_token=True)
 
     def receive(self, peer_req: PeerReq) -> Sequence[int]:
-        """The transmitted tokens to commit here. Default: all. (What was known is trimmed off.)"""
+        """The transmitted tokens that are not yet known here, to be returned as they are.
+
+        They are committed, whoever sent them has seen to that; this is where `extras` are read.
+        """
         return peer_req.token_ids
 
     def hand_off(self, req: RoutedRequest, *, keep_token: bool) -> PeerReq:

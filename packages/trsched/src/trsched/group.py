@@ -95,6 +95,9 @@ class Group:
             on_death=lambda index, error: report(
                 f"model {index} {engines[index].spec.name} died: {error}"
             ),
+            on_router_error=lambda index, error: report(
+                f"the router of model {index} {engines[index].spec.name} failed: {error}"
+            ),
         )
         for subserver in self.subservers:
             subserver.run_in_thread()

@@ -63,6 +63,13 @@ class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
     error: str
 
 
+class RouterFailed(msgspec.Struct, frozen=True, array_like=True, tag="router_failed"):
+    """A subserver's router has failed in a way that it had not failed in before."""
+
+    model: int
+    error: str
+
+
 class Died(msgspec.Struct, frozen=True, array_like=True, tag="died"):
     """A subserver's loops have ended on an error."""
 
@@ -71,4 +78,4 @@ class Died(msgspec.Struct, frozen=True, array_like=True, tag="died"):
 
 
 Command = Admit | Release | PeerDown | Stop
-Report = StepEvents | Failed | Died
+Report = StepEvents | Failed | RouterFailed | Died

@@ -23,6 +23,7 @@ from trsched.inter_model_loop import InterModelLoop
 from trsched.messages import Died, Stop
 from trsched.peers import Peers
 from trsched.request_table import RequestTable
+from trsched.router_guard import RouterGuard
 from trsched.stats import SubserverStats
 
 
@@ -61,9 +62,10 @@ class Subserver:
         self._thresholds = thresholds
         self._active = active
         self._table = RequestTable(slots, router.n_models, engine, self.stats)
-        self._inter_model = InterModelLoop(index, router, self._table, peers, self.stats)
+        guard = RouterGuard(index, router, self._table, peers, self.stats)
+        self._inter_model = InterModelLoop(index, guard, self._table, peers, self.stats)
         self._decode = DecodeLoop(
-            index, engine, router, self._table, peers, self.stats, degrade=degrade
+            index, engine, guard, self._table, peers, self.stats, degrade=degrade
         )
         self._thread: threading.Thread | None = None
 

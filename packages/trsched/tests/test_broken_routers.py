@@ -19,11 +19,13 @@ from trrouters.route_result import Destinations
 from trrouters.routed_request import RoutedRequest
 from trsched.check import check_group
 from trsched.config import ProfileModel
+from trsched.engines.profile import profile_token
 from trsched.group import Group
 from trsched.request import TokenEvent
 
 BAD_SEED = 13
 TOKENS = 8
+PROMPT = len(b"hello")
 
 
 class Misbehaving(Bernoulli):
@@ -160,6 +162,7 @@ class Scene:
 def scene(
     monkeypatch: pytest.MonkeyPatch,
     wrong: tuple[str, Callable[..., Any]] | None,
+    mode: str = "fail",
     *,
     p: float = 1.0,
     thresholds: Sequence[int] = (1, 1),
@@ -167,7 +170,7 @@ def scene(
     monkeypatch.setattr(Misbehaving, "wrong", dict([wrong] if wrong else []))
     monkeypatch.setattr(Misbehaving, "bad_rids", set())
     monkeypatch.setattr(Misbehaving, "largest_bad_batch", 0)
-    config = profile_config("bernoulli", thresholds=thresholds)
+    config = profile_config("bernoulli", thresholds=thresholds, on_router_error=mode)
     plan = check_group(config)
     engines = []
     for i, model in enumerate(config.models):
@@ -181,6 +184,18 @@ def scene(
         yield Scene(group, engines, lines)
     finally:
         group.close()
+
+
+def made_by(model: int, seed: int, position: int) -> TokenEvent:
+    """What that model makes at that output position, whoever made those before."""
+    config = profile_config("bernoulli").models[model]
+    assert isinstance(config, ProfileModel)
+    token = profile_token(config, model, seed, PROMPT + position)
+    return TokenEvent(position, token, model)
+
+
+def alone(model: int, seed: int) -> list[TokenEvent]:
+    return [made_by(model, seed, position) for position in range(TOKENS)]
 
 
 @EVERY_WRONG
@@ -199,8 +214,48 @@ def test_its_request_ends_and_the_server_lives(
         here.assert_sound()
 
 
+@EVERY_WRONG
+def test_its_request_goes_on_where_that_is_wanted(
+    wrong: tuple[str, Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with scene(monkeypatch, wrong, "continue") as here:
+        tokens, final = here.run(BAD_SEED)
+        if wrong[0] == "entry":  # no model has it: there is nowhere to go on
+            assert final.reason == "error"
+            return
+        assert (final.reason, final.error, final.degraded) == ("length", None, True)
+        expected = [made_by(token.model, BAD_SEED, token.position) for token in tokens]
+        assert tokens == expected
+        assert [token.position for token in tokens] == list(range(TOKENS))
+        assert here.router_errors() > 0
+        _, final = here.run(1)
+        assert (final.reason, final.degraded) == ("length", False)
+        here.assert_sound()
+
+
+@pytest.mark.parametrize("step", ["route", "send"])
+def test_without_a_router_the_entry_writes_it_all(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with scene(monkeypatch, (step, fail), "continue") as here:
+        tokens, final = here.run(BAD_SEED)
+        assert tokens == alone(0, BAD_SEED)
+        assert final.handoffs == 0
+        assert here.router_errors() == TOKENS
+
+
+def test_what_receive_fails_on_is_taken_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    with scene(monkeypatch, None) as here:
+        undisturbed, _ = here.run(BAD_SEED)
+    assert {token.model for token in undisturbed} == {1}, "model 0's tokens are all replaced"
+    with scene(monkeypatch, ("receive", fail), "continue") as here:
+        tokens, final = here.run(BAD_SEED)
+        assert tokens == undisturbed
+        assert final.degraded
+
+
 def test_each_error_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    with scene(monkeypatch, ("route", fail)) as here:
+    with scene(monkeypatch, ("route", fail), "continue") as here:
         here.run(BAD_SEED)
         here.run(BAD_SEED)
         assert here.lines == ["the router of model 0 m0 failed: ZeroDivisionError: oops"]
@@ -210,19 +265,20 @@ def test_only_so_many_errors_are_reported(monkeypatch: pytest.MonkeyPatch) -> No
     def fail_anew(_: object) -> Any:
         raise ValueError(here.router_errors())
 
-    with scene(monkeypatch, ("route", fail_anew)) as here:
-        for _ in range(20):
+    with scene(monkeypatch, ("route", fail_anew), "continue") as here:
+        for _ in range(5):
             here.run(BAD_SEED)
-        assert here.router_errors() == 20
+        assert here.router_errors() == 5 * TOKENS
         assert len(here.lines) == len(set(here.lines)) == 16
 
 
 BAD_ROUTES = {name: wrong for name, wrong in WRONG.items() if wrong[0] == "route"}
 
 
+@pytest.mark.parametrize("mode", ["fail", "continue"])
 @pytest.mark.parametrize("wrong", BAD_ROUTES.values(), ids=BAD_ROUTES.keys())
 def test_others_of_its_batch_are_not_touched(
-    wrong: tuple[str, Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
+    wrong: tuple[str, Callable[..., Any]], mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The batch fails as a whole; the good request's tokens, models and hand-offs are its own."""
     good_seed = 4
@@ -230,7 +286,7 @@ def test_others_of_its_batch_are_not_touched(
         undisturbed, _ = here.run(good_seed)
     assert {token.model for token in undisturbed} == {0, 1}, "the seed decides nothing"
     # With two active, model 0 waits for both: the bad one's first token is made beside the good's.
-    with scene(monkeypatch, wrong, p=0.5, thresholds=(2, 1)) as here:
+    with scene(monkeypatch, wrong, mode, p=0.5, thresholds=(2, 1)) as here:
         here.engines[0].hold()
         good = here.group.submit(request(good_seed, TOKENS))
         here.engines[0].wait_for(lambda engine: engine.entered == 1)
@@ -242,7 +298,11 @@ def test_others_of_its_batch_are_not_touched(
         assert (final.reason, final.degraded) == ("length", False)
         tokens, final = bad.result()
         assert Misbehaving.largest_bad_batch == 2
-        assert (final.reason, tokens) == ("error", [])
+        if mode == "fail":
+            assert (final.reason, tokens) == ("error", [])
+        else:
+            assert (final.reason, final.degraded) == ("length", True)
+            assert tokens == alone(0, BAD_SEED)
         here.assert_sound()
 
 

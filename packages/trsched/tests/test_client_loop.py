@@ -18,6 +18,7 @@ from trsched.codec import GROUP, HandOff, decode_inbound, encode_report
 from trsched.messages import (
     Admit,
     Command,
+    Degraded,
     Died,
     Failed,
     PeerDown,
@@ -199,9 +200,12 @@ def test_failure_of_a_request(desk: Desk) -> None:
     assert desk.inbox(0) == desk.inbox(1) == [Release(handle)]
 
 
-def test_a_new_error_of_a_router_is_told(desk: Desk) -> None:
-    desk.report(RouterFailed(1, "oops"))
+def test_a_response_that_goes_on_without_its_router_is_marked(desk: Desk) -> None:
+    stream, handle = desk.admit()
+    desk.report(RouterFailed(1, "oops"), Degraded(handle), step(handle, 0, finish=1))
+    assert desk.delivered[stream] == [token(0), FinalEvent("stop", degraded=True)]
     assert desk.router_errors == [(1, "oops")]
+    desk.report(Degraded(handle))  # it has ended: nobody's
 
 
 def test_admission_waits_for_a_slot() -> None:

@@ -41,7 +41,7 @@ def guard(router: BaseRouter, stats: SubserverStats) -> RouterGuard:
     rings = [PeerRing.heap(1 << 16) for _ in range(3)]
     peers = Peers(0, rings, PeerRing.heap(1 << 16))
     table = RequestTable(4, 3, CountingEngine(4), stats)
-    return RouterGuard(0, router, table, peers, stats)
+    return RouterGuard(0, router, table, peers, stats, forgiving=False)
 
 
 def requests(count: int) -> tuple[LocalRequest, ...]:

@@ -40,7 +40,7 @@ class BaseRouter:
     """Smallest and largest number of models of a group (None: no limit)."""
 
     degradable: ClassVar[bool] = True
-    """Whether a response may go on, marked `degraded`, when one model of a pair dies."""
+    """Whether a response may go on, marked `degraded`, without a model of a pair or this router."""
 
     def __init__(self, context: RouterContext) -> None:
         self.context = context

@@ -23,6 +23,7 @@ from trsched.messages import (
     FINISHES,
     Admit,
     Command,
+    Degraded,
     Died,
     Failed,
     PeerDown,
@@ -151,6 +152,9 @@ class ClientLoop:
                 case Failed(handle, error):
                     if handle in self._requests:
                         self._end(self._requests[handle], "error", error)
+                case Degraded(handle):
+                    if handle in self._requests:
+                        self._requests[handle].degraded = True
                 case RouterFailed(index, error):
                     self._on_router_error(index, error)
                 case Died(index, error):

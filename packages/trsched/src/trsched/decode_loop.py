@@ -88,8 +88,9 @@ class DecodeLoop:
             for row, req in enumerate(requests):
                 peer = destinations[row]
                 if isinstance(peer, RouterFailedError):
-                    self._guard.fail(req, peer)
-                    continue
+                    if not self._guard.forgive(req, peer):
+                        continue
+                    peer = 0
                 self._settle(req, peer, decided, rows, result.logprobs[row])
         finally:  # what was handed over or committed is reported, whatever became of the rest
             if rows.handles:
@@ -127,7 +128,8 @@ class DecodeLoop:
         try:
             outgoing = self._guard.send(req, peer, decided_ns)
         except RouterFailedError as error:
-            self._guard.fail(req, error)
+            if self._guard.forgive(req, error):
+                self._commit(req, rows, self._index)
             return
         owner = self._peers.subserver(peer)
         self._table.set_anchor(req, peer, outgoing.loc)

@@ -81,6 +81,7 @@ class Group:
                 thresholds=[model.threshold for model in plan.config.models],
                 active=active,
                 degrade=degrade,
+                forgiving=plan.config.on_router_error == "continue",
             )
             for index, engine in enumerate(engines)
         ]

@@ -62,8 +62,8 @@ class InterModelLoop:
         try:
             self._guard.receive(replace(peer_req, token_ids=fresh))
         except RouterFailedError as error:
-            self._guard.fail(req, error)
-            return
+            if not self._guard.forgive(req, error):
+                return
         req.output_ids.extend(fresh)
         if message.sender != GROUP:
             self._table.set_anchor(req, self._peers.peer(message.sender), req.loc)

@@ -63,6 +63,12 @@ class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
     error: str
 
 
+class Degraded(msgspec.Struct, frozen=True, array_like=True, tag="degraded"):
+    """A request goes on at this subserver although its router failed."""
+
+    handle: int
+
+
 class RouterFailed(msgspec.Struct, frozen=True, array_like=True, tag="router_failed"):
     """A subserver's router has failed in a way that it had not failed in before."""
 
@@ -78,4 +84,4 @@ class Died(msgspec.Struct, frozen=True, array_like=True, tag="died"):
 
 
 Command = Admit | Release | PeerDown | Stop
-Report = StepEvents | Failed | RouterFailed | Died
+Report = StepEvents | Failed | Degraded | RouterFailed | Died

@@ -13,7 +13,7 @@ from trrouters.route_result import Tensor
 from trsched.codec import CodecError
 from trsched.errors import RouterFailedError
 from trsched.local_request import LocalRequest
-from trsched.messages import Failed, RouterFailed
+from trsched.messages import Degraded, Failed, RouterFailed
 from trsched.peers import Peers
 from trsched.request_table import RequestTable
 from trsched.stats import SubserverStats
@@ -34,7 +34,7 @@ class RouterGuard:
     """Calls the router of one subserver and checks what it returns.
 
     Only RouterFailedError leaves these calls, and no state of a request has changed then: the
-    caller ends the request with `fail`.
+    caller asks `forgive` what becomes of the request. forgiving: it goes on, degraded.
     """
 
     def __init__(
@@ -44,12 +44,15 @@ class RouterGuard:
         table: RequestTable,
         peers: Peers,
         stats: SubserverStats,
+        *,
+        forgiving: bool,
     ) -> None:
         self._index = index
         self._router = router
         self._table = table
         self._peers = peers
         self._stats = stats
+        self._forgiving = forgiving
         self._reported: set[str] = set()
 
     def route(self, result: RouteResult) -> Sequence[int | RouterFailedError]:
@@ -90,10 +93,17 @@ class RouterGuard:
         except Exception as error:  # noqa: BLE001 - third-party code
             raise self._failure(error) from None
 
-    def fail(self, req: LocalRequest, error: RouterFailedError) -> None:
-        """End the request."""
-        self._table.end(req.rid)
-        self._peers.report(Failed(req.rid, f"router failed: {error}"))
+    def forgive(self, req: LocalRequest, error: RouterFailedError) -> bool:
+        """Let the request go on without the router, marked degraded, or end it: which of them."""
+        if not self._forgiving:
+            self._table.end(req.rid)
+            self._peers.report(Failed(req.rid, f"router failed: {error}"))
+            return False
+        # At once and not with the step's rows: a peer's report of the end may overtake those.
+        if not req.degraded:
+            req.degraded = True
+            self._peers.report(Degraded(req.rid))
+        return True
 
     def _destinations(self, result: RouteResult) -> list[int]:
         count, peers = len(result.requests), self._router.n_models

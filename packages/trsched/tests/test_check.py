@@ -115,6 +115,15 @@ def test_router_settings() -> None:
     assert "p must be a probability" in str(error)
 
 
+@pytest.mark.parametrize("router", ["me", "fixed"])
+def test_router_without_which_no_response_may_go_on(router: str) -> None:
+    error = refused(models({}, {}), router, on_router_error="continue")
+    assert error.field == "on_router_error"
+    assert f"'{router}'" in str(error)
+    check(models({}, {}), router, on_router_error="fail")
+    check(models({}, {}), "bernoulli", on_router_error="continue")
+
+
 def test_router_for_another_number_of_models() -> None:
     error = refused(models({}, {}, {}))
     assert "wants 2 models, the group has 3" in str(error)

@@ -15,7 +15,18 @@ from trcore import PeerRing
 from trrouters import BaseRouter, RouterContext
 from trsched.client_loop import ClientLoop
 from trsched.codec import GROUP, HandOff, decode_inbound, encode_report
-from trsched.messages import Admit, Command, Died, Failed, PeerDown, Release, Report, StepEvents
+from trsched.messages import (
+    Admit,
+    Command,
+    Degraded,
+    Died,
+    Failed,
+    PeerDown,
+    Release,
+    Report,
+    RouterFailed,
+    StepEvents,
+)
 from trsched.request import Event, FinalEvent, TokenEvent, TokenLogprobs
 from trsched.stream import Stream
 from trsched.subserver import ActiveCount
@@ -38,6 +49,7 @@ class Desk:
         self.rings = [PeerRing.heap(1 << 16) for _ in range(models)]
         self.delivered: dict[Stream, list[Event]] = {}
         self.deaths: list[tuple[int, str]] = []
+        self.router_errors: list[tuple[int, str]] = []
         self.active = ActiveCount()
         self.loop = ClientLoop(
             self.reports,
@@ -48,6 +60,7 @@ class Desk:
             deliver=self._deliver,
             degrade=degrade,
             on_death=lambda index, error: self.deaths.append((index, error)),
+            on_router_error=lambda index, error: self.router_errors.append((index, error)),
         )
 
     def _deliver(self, batch: list[tuple[Stream, list[Event]]]) -> None:
@@ -187,6 +200,14 @@ def test_failure_of_a_request(desk: Desk) -> None:
     assert desk.inbox(0) == desk.inbox(1) == [Release(handle)]
 
 
+def test_a_response_that_goes_on_without_its_router_is_marked(desk: Desk) -> None:
+    stream, handle = desk.admit()
+    desk.report(RouterFailed(1, "oops"), Degraded(handle), step(handle, 0, finish=1))
+    assert desk.delivered[stream] == [token(0), FinalEvent("stop", degraded=True)]
+    assert desk.router_errors == [(1, "oops")]
+    desk.report(Degraded(handle))  # it has ended: nobody's
+
+
 def test_admission_waits_for_a_slot() -> None:
     desk = Desk(slots=1)
     _, handle = desk.admit()
@@ -214,15 +235,15 @@ def test_abort_while_waiting() -> None:
     assert desk.loop.queued == 0
 
 
-@pytest.mark.parametrize("entry", [5, -1, "error"])
-def test_an_entry_that_cannot_be_ends_the_request_alone(entry: int | str) -> None:
+@pytest.mark.parametrize("entry", [5, -1, 0.5, None, "error"])
+def test_an_entry_that_cannot_be_ends_the_request_alone(entry: Any) -> None:
     class Broken(BaseRouter):
         def entry(self, seed: int) -> int:
             if seed:
                 return 0
             if isinstance(entry, str):
                 raise ZeroDivisionError(entry)
-            return entry
+            return entry  # type: ignore[no-any-return]
 
     desk = Desk(router=Broken(RouterContext(0, 2, 257)))
     stream = Stream(request(seed=0))

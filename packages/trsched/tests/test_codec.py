@@ -29,11 +29,13 @@ from trsched.codec import (
 from trsched.messages import (
     Admit,
     Command,
+    Degraded,
     Died,
     Failed,
     PeerDown,
     Release,
     Report,
+    RouterFailed,
     StepEvents,
     Stop,
 )
@@ -80,6 +82,8 @@ REPORTS = st.one_of(
         st.dictionaries(st.integers(0, 30), LOGPROBS, max_size=3),
     ),
     st.builds(Failed, HANDLES, st.text()),
+    st.builds(Degraded, HANDLES),
+    st.builds(RouterFailed, st.integers(0, 9), st.text()),
     st.builds(Died, st.integers(0, 9), st.text()),
 )
 

@@ -43,6 +43,7 @@ def test_defaults() -> None:
     assert config.kv_bytes == 1 << 30
     assert config.max_active is None
     assert config.on_peer_death == "degrade"
+    assert config.on_router_error == "fail"
 
 
 @pytest.mark.parametrize(
@@ -93,6 +94,7 @@ def test_defaults() -> None:
         ("max_queue", -1, "max_queue"),
         ("overlap", "yes", "overlap"),
         ("on_peer_death", "panic", "on_peer_death"),
+        ("on_router_error", "degrade", "on_router_error"),
         ("name", None, "name"),
     ],
 )

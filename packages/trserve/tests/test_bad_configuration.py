@@ -79,6 +79,7 @@ CASES = [
     ("context=long", "--context: ", "integer"),
     ("contxt=3", "contxt: ", "did you mean 'context'?"),
     ("on_peer_death=panic", "on_peer_death: ", "panic"),
+    ("on_router_error=panic", "on_router_error: ", "panic"),
     ("server.port=-1", "--port: ", "greater than or equal to 0"),
     ("server.prot=1", "server.prot: ", "did you mean 'port'?"),
     ("server.host=256.0.0.1", "server.host: ", "256.0.0.1"),
@@ -103,6 +104,15 @@ def test_thresholds_that_deadlock(capsys, config, command):
     error = refused(capsys, command, *file, *(part for c in changes for part in ("--set", c)))
     assert error.startswith("models[].threshold: ")
     assert "can deadlock" in error
+
+
+@pytest.mark.parametrize("command", ["check", "launch"])
+def test_ensembles_cannot_go_on_without_their_router(capsys, config, command):
+    file = [config] if command == "check" else ["--config", config]
+    changes = ["--set", "router.name=me", "--set", "on_router_error=continue"]
+    error = refused(capsys, command, *file, *changes)
+    assert error.startswith("on_router_error: ")
+    assert "'me'" in error
 
 
 @pytest.mark.parametrize("command", ["check", "launch", "chat"])

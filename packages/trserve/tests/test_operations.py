@@ -129,6 +129,7 @@ def test_metrics(own_demo: Demo) -> None:
     assert got["trserve_request_duration_seconds_count",] == 2
     assert got["trserve_subserver_requests", "pending", "small"] == 0
     assert got["trserve_subserver_up", "large"] == 1
+    assert got["trserve_subserver_router_errors_total", "small"] == 0
     assert got["trserve_subserver_handoff_seconds_bucket", "+Inf", "small"] == 0
     assert got["trserve_group_active_requests",] == 0
 

@@ -48,7 +48,7 @@ class BaseRouter:
     """Smallest and largest number of models of a group (None: no limit)."""
 
     degradable: ClassVar[bool] = True
-    """Whether a response may go on, marked `degraded`, when one model of a pair dies."""
+    """Whether a response may go on, marked `degraded`, without a model of a pair or this router."""
 
     def __init__(self, context: RouterContext) -> None:
         self.context = context
@@ -65,7 +65,10 @@ class BaseRouter:
         return 0
 
     def route(self, result: RouteResult) -> Destinations:
-        """Destination of each request of a finished step: 0 = stay, k = hand to peer k."""
+        """Destination of each request of a finished step: 0 = stay, k = hand to peer k.
+
+        A batch for which this fails is routed again, each request alone.
+        """
         raise NotImplementedError
 
     def send(self, req: RoutedRequest) -> PeerReq:
@@ -73,7 +76,10 @@ class BaseRouter:
         return self.hand_off(req, keep_token=True)
 
     def receive(self, peer_req: PeerReq) -> Sequence[int]:
-        """The transmitted tokens to commit here. Default: all. (What was known is trimmed off.)"""
+        """The transmitted tokens that are not yet known here, to be returned as they are.
+
+        They are committed, whoever sent them has seen to that; this is where `extras` are read.
+        """
         return peer_req.token_ids
 
     def hand_off(self, req: RoutedRequest, *, keep_token: bool) -> PeerReq:

@@ -140,6 +140,11 @@ def _routers(
         raise ConfigError("router.name", str(error)) from error
     except RouterConfigError as error:
         raise ConfigError("router.settings", str(error)) from error
+    if config.on_router_error == "continue" and not routers[0].degradable:
+        raise ConfigError(
+            "on_router_error",
+            f"responses of {config.router.name!r} cannot go on without it: only 'fail' is possible",
+        )
     for model, router in zip(config.models, routers, strict=True):
         missing = sorted(router.needs - model.provides)
         if missing:

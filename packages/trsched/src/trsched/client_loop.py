@@ -6,6 +6,7 @@ ends exactly once: submissions and aborts from other threads are only noted and 
 
 from __future__ import annotations
 
+import operator
 import threading
 import time
 from collections import Counter, deque
@@ -22,15 +23,18 @@ from trsched.messages import (
     FINISHES,
     Admit,
     Command,
+    Degraded,
     Died,
     Failed,
     PeerDown,
     Release,
+    RouterFailed,
     StepEvents,
     Stop,
 )
 from trsched.patient_push import PATIENCE_S, push_patiently
 from trsched.request import Event, FinalEvent, FinishReason, TokenEvent
+from trsched.router_guard import describe
 from trsched.stream import Deliver, Stream
 from trsched.subserver import ActiveCount
 
@@ -41,7 +45,8 @@ class ClientLoop:
     """Owns the requests of a group; `submit`, `abort` and `stop` may be called from any thread.
 
     reports: this loop's ring. rings: the subservers' inboxes. slots: most requests at once.
-    degrade: whether requests go on without a model that died. on_death: told index and error.
+    degrade: whether requests go on without a model that died. on_death, on_router_error: told the
+    subserver's index and the error.
     """
 
     def __init__(
@@ -55,6 +60,7 @@ class ClientLoop:
         deliver: Deliver,
         degrade: bool,
         on_death: Callable[[int, str], None],
+        on_router_error: Callable[[int, str], None],
     ) -> None:
         self._reports = reports
         self._rings = rings
@@ -62,6 +68,7 @@ class ClientLoop:
         self._deliver = deliver
         self._degrade = degrade
         self._on_death = on_death
+        self._on_router_error = on_router_error
         self._handles = PendingTable(slots, 1)
         self._expired = np.empty(slots, dtype=np.int64)
         self._active_count = active
@@ -145,6 +152,11 @@ class ClientLoop:
                 case Failed(handle, error):
                     if handle in self._requests:
                         self._end(self._requests[handle], "error", error)
+                case Degraded(handle):
+                    if handle in self._requests:
+                        self._requests[handle].degraded = True
+                case RouterFailed(index, error):
+                    self._on_router_error(index, error)
                 case Died(index, error):
                     self._died(index, error)
         while self._aborted:
@@ -174,7 +186,7 @@ class ClientLoop:
         try:
             active.owner = entry = self._entry(request.sampling.seed)
         except Exception as error:  # noqa: BLE001 - third-party code
-            self._end(active, "error", f"router failed: {error}")
+            self._end(active, "error", f"router failed: {describe(error)}")
             return
         if not self.alive[entry]:
             if not self._may_degrade():
@@ -202,7 +214,7 @@ class ClientLoop:
                 self._push(index, record)
 
     def _entry(self, seed: int) -> int:
-        entry = self._router.entry(seed)
+        entry = int(operator.index(self._router.entry(seed)))
         if not 0 <= entry < len(self._rings):
             raise RouterOutputError(f"entry named model {entry} of {len(self._rings)}")
         return entry

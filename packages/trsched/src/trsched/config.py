@@ -104,6 +104,9 @@ class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reclaimed under pressure). max_queue: requests that may wait for admission. overlap: let models
     of one machine step at the same time (off: they take turns on all cores).
     on_peer_death: whether a pair's requests go on with the model that is left, or fail.
+    on_router_error: whether a request that the router fails on ends with an error, or goes on,
+    marked degraded, in the model it is in (the next token is routed as ever). A bad `entry` ends
+    its request in any case: no model has it yet.
     """
 
     name: str
@@ -115,6 +118,7 @@ class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_queue: int = 1024
     overlap: bool = False
     on_peer_death: Literal["degrade", "fail"] = "degrade"
+    on_router_error: Literal["fail", "continue"] = "fail"
 
     @property
     def kv_bytes(self) -> int:

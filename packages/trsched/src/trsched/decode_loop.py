@@ -5,18 +5,16 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from trrouters import BaseRouter, RouteResult, RouterOutputError
+from trrouters import RouteResult
 from trsched.batching import may_start
-from trsched.codec import CodecError
 from trsched.engines.base import Engine, StepResult
+from trsched.errors import RouterFailedError
 from trsched.local_request import LocalRequest
 from trsched.messages import Failed, StepEvents
 from trsched.peers import Peers
 from trsched.request import TokenLogprobs
 from trsched.request_table import RequestTable
+from trsched.router_guard import RouterGuard
 from trsched.stats import SubserverStats
 
 
@@ -34,7 +32,7 @@ class DecodeLoop:
         self,
         index: int,
         engine: Engine,
-        router: BaseRouter,
+        guard: RouterGuard,
         table: RequestTable,
         peers: Peers,
         stats: SubserverStats,
@@ -44,7 +42,7 @@ class DecodeLoop:
         self._index = index
         self._degrade = degrade
         self._engine = engine
-        self._router = router
+        self._guard = guard
         self._table = table
         self._peers = peers
         self._stats = stats
@@ -76,22 +74,24 @@ class DecodeLoop:
 
     def finish(self, batch: Batch, result: StepResult) -> None:
         """Route every request that sampled a token; commit and report what stays or is kept."""
-        requests = [batch.requests[seq] for seq in result.seqs]
+        requests = tuple(batch.requests[seq] for seq in result.seqs)
         if not requests:
             return
         for req, token in zip(requests, result.sampled.tolist(), strict=True):
             req.output_ids.append(token)
-        try:
-            destinations = self._route(requests, result)
-        except Exception as error:  # noqa: BLE001 - third-party code: its batch ends, not the server
-            for req in requests:
-                self._fail(req, f"router failed: {error}")
-            return
+        destinations = self._guard.route(
+            RouteResult(requests, result.next_token_ids, result.logits_output)
+        )
         decided = time.monotonic_ns()
         rows = _Rows(self._index)
         try:
             for row, req in enumerate(requests):
-                self._settle(req, int(destinations[row]), decided, rows, result.logprobs[row])
+                peer = destinations[row]
+                if isinstance(peer, RouterFailedError):
+                    if not self._guard.forgive(req, peer):
+                        continue
+                    peer = 0
+                self._settle(req, peer, decided, rows, result.logprobs[row])
         finally:  # what was handed over or committed is reported, whatever became of the rest
             if rows.handles:
                 self._peers.report(rows.events())
@@ -117,18 +117,6 @@ class DecodeLoop:
         if logprobs is not None and rows.handles and rows.handles[-1] == req.rid:
             rows.logprobs[len(rows.handles) - 1] = logprobs
 
-    def _route(self, requests: list[LocalRequest], result: StepResult) -> NDArray[np.int64]:
-        route_result = RouteResult(requests, result.next_token_ids, result.logits_output)
-        given = np.asarray(self._router.route(route_result))
-        if given.shape != (len(requests),) or given.dtype.kind not in "iu":
-            raise RouterOutputError(
-                f"route returned {given.dtype}{list(given.shape)}, "
-                f"expected integers [{len(requests)}]"
-            )
-        if given.min() < 0 or given.max() >= self._router.n_models:
-            raise RouterOutputError(f"route named a peer outside 0 … {self._router.n_models - 1}")
-        return given.astype(np.int64, copy=False)
-
     def _commit(self, req: LocalRequest, rows: _Rows, owner: int) -> None:
         finish = req.finish()
         rows.add(req.rid, len(req.output_ids) - 1, req.output_ids[-1], owner, finish)
@@ -137,33 +125,22 @@ class DecodeLoop:
             self._table.end(req.rid)
 
     def _hand_off(self, req: LocalRequest, peer: int, decided_ns: int, rows: _Rows) -> None:
-        req.peer = peer
         try:
-            message = self._router.send(req)
-            if not req.loc - 1 <= message.loc <= req.loc or message.rid != req.rid:
-                raise RouterOutputError(
-                    f"send named loc {message.loc} of a request with {req.loc} tokens"
-                )
-            if message.finished and not (message.loc == req.loc and req.finished()):
-                raise RouterOutputError("send finished a request that goes on")
-        except Exception as error:  # noqa: BLE001 - third-party code
-            self._fail(req, f"router failed: {error}")
+            outgoing = self._guard.send(req, peer, decided_ns)
+        except RouterFailedError as error:
+            if self._guard.forgive(req, error):
+                self._commit(req, rows, self._index)
             return
-        req.peer = 0
         owner = self._peers.subserver(peer)
-        self._table.set_anchor(req, peer, message.loc)
+        self._table.set_anchor(req, peer, outgoing.loc)
         self._table.park(req)
         # The peer may run before the client loop hears of this token: that loop orders by position.
-        try:  # extras may be nothing that a record holds, or too long for one
-            self._peers.hand_off(peer, message, decided_ns)
-        except (CodecError, ValueError) as error:
-            self._fail(req, f"router failed: {error}")
-            return
+        self._peers.hand_off(peer, outgoing.record)
         self._stats.handoffs_sent += 1
-        if message.loc == req.loc:
+        if outgoing.loc == req.loc:
             self._commit(req, rows, owner)
         else:
-            req.keep(message.loc)
+            req.keep(outgoing.loc)
             rows.add(req.rid, -1, -1, owner, 0)
 
     def _fail(self, req: LocalRequest, error: str) -> None:

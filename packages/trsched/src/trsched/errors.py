@@ -20,6 +20,10 @@ class EngineError(TrschedError):
     """An engine cannot go on; its subserver dies with it."""
 
 
+class RouterFailedError(TrschedError):
+    """A router raised, or returned what makes no sense; the message says what, for people."""
+
+
 class RequestError(TrschedError):
     """A request that cannot be taken.
 

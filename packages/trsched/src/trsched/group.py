@@ -81,6 +81,7 @@ class Group:
                 thresholds=[model.threshold for model in plan.config.models],
                 active=active,
                 degrade=degrade,
+                forgiving=plan.config.on_router_error == "continue",
             )
             for index, engine in enumerate(engines)
         ]
@@ -94,6 +95,9 @@ class Group:
             degrade=degrade,
             on_death=lambda index, error: report(
                 f"model {index} {engines[index].spec.name} died: {error}"
+            ),
+            on_router_error=lambda index, error: report(
+                f"the router of model {index} {engines[index].spec.name} failed: {error}"
             ),
         )
         for subserver in self.subservers:

@@ -6,11 +6,12 @@ import time
 
 from msgspec.structs import replace
 
-from trrouters import BaseRouter
 from trsched.codec import GROUP, HandOff
+from trsched.errors import RouterFailedError
 from trsched.messages import Admit, Command, Failed, PeerDown, Release
 from trsched.peers import Peers
 from trsched.request_table import RequestTable
+from trsched.router_guard import RouterGuard
 from trsched.stats import SubserverStats
 
 
@@ -20,13 +21,13 @@ class InterModelLoop:
     def __init__(
         self,
         index: int,
-        router: BaseRouter,
+        guard: RouterGuard,
         table: RequestTable,
         peers: Peers,
         stats: SubserverStats,
     ) -> None:
         self._index = index
-        self._router = router
+        self._guard = guard
         self._table = table
         self._peers = peers
         self._stats = stats
@@ -59,11 +60,11 @@ class InterModelLoop:
             return
         fresh = peer_req.token_ids[len(peer_req.token_ids) - missing :]
         try:
-            taken = list(self._router.receive(replace(peer_req, token_ids=fresh)))
-        except Exception as error:  # noqa: BLE001 - third-party code
-            self._fail(req.rid, f"router failed: {error}")
-            return
-        req.output_ids.extend(taken)
+            self._guard.receive(replace(peer_req, token_ids=fresh))
+        except RouterFailedError as error:
+            if not self._guard.forgive(req, error):
+                return
+        req.output_ids.extend(fresh)
         if message.sender != GROUP:
             self._table.set_anchor(req, self._peers.peer(message.sender), req.loc)
         req.arrived_loc = req.loc

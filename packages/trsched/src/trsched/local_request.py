@@ -36,12 +36,13 @@ class LocalRequest:
 
     seq: the engine's sequence, None while it has none. given: tokens of the request that the
     engine's sequence holds. arrived_ns: when the hand-off that brought it was decided, 0 once it
-    has run.
+    has run. degraded: the router failed here and the request went on.
     """
 
     __slots__ = (
         "arrived_loc",
         "arrived_ns",
+        "degraded",
         "given",
         "max_tokens",
         "origin_input_ids",
@@ -62,6 +63,7 @@ class LocalRequest:
         self.peer = 0
         self.arrived_loc = len(admit.prompt_ids)
         self.arrived_ns = 0
+        self.degraded = False
         self.sampling = admit.sampling
         self.max_tokens = admit.max_tokens
         self.stop_token_ids = frozenset(admit.stop_token_ids)

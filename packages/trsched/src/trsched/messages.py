@@ -63,6 +63,19 @@ class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
     error: str
 
 
+class Degraded(msgspec.Struct, frozen=True, array_like=True, tag="degraded"):
+    """A request goes on at this subserver although its router failed."""
+
+    handle: int
+
+
+class RouterFailed(msgspec.Struct, frozen=True, array_like=True, tag="router_failed"):
+    """A subserver's router has failed in a way that it had not failed in before."""
+
+    model: int
+    error: str
+
+
 class Died(msgspec.Struct, frozen=True, array_like=True, tag="died"):
     """A subserver's loops have ended on an error."""
 
@@ -71,4 +84,4 @@ class Died(msgspec.Struct, frozen=True, array_like=True, tag="died"):
 
 
 Command = Admit | Release | PeerDown | Stop
-Report = StepEvents | Failed | Died
+Report = StepEvents | Failed | Degraded | RouterFailed | Died

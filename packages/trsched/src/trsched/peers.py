@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from trcore import PeerRing
 from trrouters import PeerReq
-from trsched.codec import encode_hand_off, encode_report
+from trsched.codec import CodecError, encode_hand_off, encode_report
 from trsched.errors import EngineError
 from trsched.messages import Report
 from trsched.patient_push import PATIENCE_S, push_patiently
@@ -40,9 +40,20 @@ class Peers:
         """From now on nothing is sent there."""
         self._dead.add(subserver)
 
-    def hand_off(self, peer: int, req: PeerReq, decided_ns: int) -> None:
+    def record(self, peer: int, req: PeerReq, decided_ns: int) -> bytes:
+        """The hand-off of a request to a peer. Raises CodecError if no record or ring can hold it.
+
+        decided_ns: monotonic clock at the routing decision.
+        """
+        record = encode_hand_off(req, self._index, decided_ns)
+        most = self._rings[self.subserver(peer)].max_record_bytes
+        if len(record) > most:
+            raise CodecError(f"a hand-off of {len(record)} bytes: a ring holds at most {most}")
+        return record
+
+    def hand_off(self, peer: int, record: bytes) -> None:
         """Send a request to a peer."""
-        _push(self._rings[self.subserver(peer)], encode_hand_off(req, self._index, decided_ns))
+        _push(self._rings[self.subserver(peer)], record)
 
     def report(self, report: Report) -> None:
         """Tell the group."""

@@ -77,8 +77,8 @@ class TokenEvent(msgspec.Struct, frozen=True, gc=False):
 class FinalEvent(msgspec.Struct, frozen=True, gc=False):
     """The one last event of every request.
 
-    handoffs: hand-offs among models. degraded: a model died and the others finished alone.
-    error: what went wrong, for reason `error`.
+    handoffs: hand-offs among models. degraded: a model died and the others finished alone, or the
+    router failed and the request went on without it. error: what went wrong, for reason `error`.
     """
 
     reason: FinishReason

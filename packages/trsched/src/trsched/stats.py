@@ -35,6 +35,7 @@ class SubserverStats:
 
     handoff_seconds: from the routing decision at the sender to the start of the batch that contains
     the request here. handoff_ready_seconds: the same up to the moment the request waits here.
+    router_errors: calls of route, send and receive that failed, those for single rows included.
     """
 
     name: str
@@ -52,6 +53,7 @@ class SubserverStats:
     handoffs_sent: int = 0
     handoffs_received: int = 0
     stale_messages: int = 0
+    router_errors: int = 0
     batch_size: Histogram = field(default_factory=lambda: Histogram(BATCH_BOUNDS))
     step_seconds: Histogram = field(default_factory=lambda: Histogram(SECONDS_BOUNDS))
     handoff_seconds: Histogram = field(default_factory=lambda: Histogram(SECONDS_BOUNDS))

@@ -23,6 +23,7 @@ from trsched.inter_model_loop import InterModelLoop
 from trsched.messages import Died, Stop
 from trsched.peers import Peers
 from trsched.request_table import RequestTable
+from trsched.router_guard import RouterGuard
 from trsched.stats import SubserverStats
 
 
@@ -37,7 +38,8 @@ class Subserver:
     """Runs on its own thread between `run_in_thread` and a `Stop` message.
 
     slots: most requests of the group at once. thresholds: B of every subserver, as configured.
-    degrade: whether requests that want a dead peer go on here.
+    degrade: whether requests that want a dead peer go on here. forgiving: whether requests go on
+    here when the router fails.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Subserver:
         thresholds: Sequence[int],
         active: ActiveCount,
         degrade: bool,
+        forgiving: bool,
     ) -> None:
         self.index = index
         self.stats = SubserverStats(name=engine.spec.name)
@@ -61,9 +64,10 @@ class Subserver:
         self._thresholds = thresholds
         self._active = active
         self._table = RequestTable(slots, router.n_models, engine, self.stats)
-        self._inter_model = InterModelLoop(index, router, self._table, peers, self.stats)
+        guard = RouterGuard(index, router, self._table, peers, self.stats, forgiving=forgiving)
+        self._inter_model = InterModelLoop(index, guard, self._table, peers, self.stats)
         self._decode = DecodeLoop(
-            index, engine, router, self._table, peers, self.stats, degrade=degrade
+            index, engine, guard, self._table, peers, self.stats, degrade=degrade
         )
         self._thread: threading.Thread | None = None
 

@@ -85,7 +85,7 @@ class Choice:
 
     @property
     def degraded(self) -> bool:
-        """A model died and the others wrote the rest."""
+        """A model died and the others wrote the rest, or the router failed on the way."""
         return self.final is not None and self.final.degraded
 
     def receive(self, events: Sequence[Event], now: float) -> None:

@@ -28,6 +28,7 @@ _COUNTERS: tuple[tuple[str, str, Callable[[SubserverStats], float]], ...] = (
     ("handoffs_sent", "Requests handed to a peer", lambda s: s.handoffs_sent),
     ("handoffs_received", "Requests taken over from a peer", lambda s: s.handoffs_received),
     ("stale_messages", "Messages for requests that had ended", lambda s: s.stale_messages),
+    ("router_errors", "Calls of the router that failed", lambda s: s.router_errors),
 )
 _HISTOGRAMS: tuple[tuple[str, str, Callable[[SubserverStats], Histogram]], ...] = (
     ("batch_size_requests", "Requests in a step", lambda s: s.batch_size),

@@ -70,10 +70,11 @@ async def _load(
 ) -> tuple[tuple[Group, Serving] | None, bool]:
     """The group, loaded in a thread; (None, is the thread still busy) when interrupted."""
     doing = ""
+    opened = False
 
     def report(line: str) -> None:
         nonlocal doing
-        if stops.first.is_set():
+        if stops.first.is_set() and not opened:
             raise KeyboardInterrupt  # unwinds the loader, which frees what it has
         if not doing:  # a configuration that cannot be served is one line, not a log
             log_deployment(_log, deployment, url)
@@ -83,7 +84,10 @@ async def _load(
     def open_all() -> tuple[Group, Serving]:
         from trserve.open_serving import open_serving
 
-        return open_serving(deployment, report)
+        nonlocal opened
+        group, serving = open_serving(deployment, report)
+        opened = True  # the group's own threads report now: they must live until all is drained
+        return group, serving
 
     started = time.monotonic()
     loading = daemon_call(open_all, "load")

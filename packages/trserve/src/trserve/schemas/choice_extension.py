@@ -14,7 +14,7 @@ class ChoiceExtension(BaseModel):
     """Extension of a choice.
 
     models, token_ids: one entry for each token, on request (`model_per_token`). degraded: a model
-    died and the others wrote the rest.
+    died and the others wrote the rest, or the router failed and a model went on without it.
     """
 
     models: list[int] | None = Field(None, exclude_if=is_none)

@@ -51,11 +51,15 @@ class RStitch(BaseRouter):
         self.tau = tau
         self.keep_return_token = keep_return_token
 
-    def route(self, result: RouteResult) -> Destinations:
-        """Leave model 0 when uncertain, model 1 when certain."""
+    def scores(self, result: RouteResult) -> Tensor:
+        """Normalized entropy: `[batch]` float32, on the engine's device."""
         logits = result.logits_output.next_token_logits
         assert logits is not None  # declared in `needs`
-        uncertain = normalized_entropy(logits) > self.tau
+        return normalized_entropy(logits)
+
+    def route(self, result: RouteResult) -> Destinations:
+        """Leave model 0 when uncertain, model 1 when certain."""
+        uncertain = self.scores(result) > self.tau
         return (uncertain if self.index == 0 else ~uncertain).long()
 
     def send(self, req: RoutedRequest) -> PeerReq:

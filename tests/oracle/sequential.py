@@ -7,10 +7,11 @@ algorithms' definitions, on purpose without the code it judges: only the random 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +25,19 @@ class Model(Protocol):
     def propose(
         self, tokens: Sequence[int], params: SamplingParams
     ) -> tuple[int, NDArray[np.float32] | None]: ...
+
+
+@dataclass
+class OwnSampling:
+    """A model that samples with `settings`, whatever the request says of these."""
+
+    model: Model
+    settings: Mapping[str, float]
+
+    def propose(
+        self, tokens: Sequence[int], params: SamplingParams
+    ) -> tuple[int, NDArray[np.float32] | None]:
+        return self.model.propose(tokens, msgspec.structs.replace(params, **self.settings))
 
 
 @dataclass
@@ -107,9 +121,19 @@ def reference_sample(
     logits: NDArray[np.float32], params: SamplingParams, position: int, model: int
 ) -> int:
     """Sampling by its definition, in float64."""
+    ids, weights = kept_tokens(logits, params)
+    cumulative = np.cumsum(weights)
+    target = uniform(params.seed, position, model) * cumulative[-1]
+    return int(ids[np.searchsorted(cumulative, target, side="right")])
+
+
+def kept_tokens(
+    logits: NDArray[np.float32], params: SamplingParams
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The tokens that may be sampled, in the order of the draw, and their weights."""
     row = logits.astype(np.float64)
     if params.temperature == 0:
-        return int(row.argmax())
+        return np.array([row.argmax()]), np.ones(1)
     probs = np.exp((row - row.max()) / params.temperature)
     probs /= probs.sum()
     ids = np.arange(len(row))
@@ -117,6 +141,4 @@ def reference_sample(
         ids = np.lexsort((ids, -row))[: params.top_k or None]
         kept = probs[ids] / probs[ids].sum()
         ids = ids[np.cumsum(kept) - kept < params.top_p]
-    cumulative = np.cumsum(probs[ids])
-    target = uniform(params.seed, position, model) * cumulative[-1]
-    return int(ids[np.searchsorted(cumulative, target, side="right")])
+    return ids, probs[ids]

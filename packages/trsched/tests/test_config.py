@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from trsched.config import LlamaCppModel, ProfileModel, RouterConfig, group_config, parse_bytes
 from trsched.errors import ConfigError
+from trsched.request import ModelSampling
 
 GOOD: dict[str, Any] = {
     "name": "pair",
     "models": [
         {"engine": "profile", "name": "small", "step_ms": [6.0]},
-        {"engine": "llamacpp", "name": "large", "path": "large.gguf"},
+        {"engine": "llamacpp", "name": "large", "path": "large.gguf", "sampling": {}},
     ],
     "router": {"name": "bernoulli", "settings": {"p": 0.3}},
 }
@@ -78,6 +79,17 @@ def test_defaults() -> None:
         ("models.1.threads", -1, "models[1].threads"),
         ("models.1.batch_tokens", 0, "models[1].batch_tokens"),
         ("models.1.gpu_layers", "all", "models[1].gpu_layers"),
+        ("models.1.sampling", 3, "models[1].sampling"),
+        ("models.0.sampling", {"temperature": -0.1}, "models[0].sampling.temperature"),
+        ("models.1.sampling", {"temperature": math.nan}, "models[1].sampling.temperature"),
+        ("models.1.sampling", {"temperature": "hot"}, "models[1].sampling.temperature"),
+        ("models.0.sampling", {"top_k": 5, "top_p": 0.0}, "models[0].sampling.top_p"),
+        ("models.1.sampling", {"top_p": 1.1}, "models[1].sampling.top_p"),
+        ("models.1.sampling", {"top_p": True}, "models[1].sampling.top_p"),
+        ("models.1.sampling", {"top_k": -1}, "models[1].sampling.top_k"),
+        ("models.1.sampling", {"top_k": 1 << 31}, "models[1].sampling.top_k"),
+        ("models.1.sampling", {"top_k": 1.5}, "models[1].sampling.top_k"),
+        ("models.1.sampling", {"seed": 1}, "models[1].sampling"),
         ("router", "bernoulli", "router"),
         ("router.name", 3, "router.name"),
         ("router.settings", [], "router.settings"),
@@ -105,12 +117,22 @@ def test_bad_field_is_named(path: str, value: Any, field: str) -> None:
     assert str(caught.value).startswith(f"{field}: ")
 
 
+def test_sampling_of_a_model() -> None:
+    assert [model.sampling for model in group_config(GOOD).models] == [ModelSampling()] * 2
+    extremes = {"temperature": 0, "top_p": 1, "top_k": 0}
+    config = group_config(changed("models.1.sampling", extremes))
+    assert config.models[1].sampling == ModelSampling(0.0, 1.0, 0)
+    config = group_config(changed("models.0.sampling", {"top_p": 0.5}))
+    assert config.models[0].sampling == ModelSampling(top_p=0.5)
+
+
 @pytest.mark.parametrize(
     ("parent", "field"),
     [
         ("", "configuration"),
         ("models.0.", "models[0]"),
         ("models.1.", "models[1]"),
+        ("models.1.sampling.", "models[1].sampling"),
         ("router.", "router"),
     ],
 )

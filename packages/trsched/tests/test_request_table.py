@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -19,7 +20,7 @@ from packages.trsched.tests.counting_engine import CountingEngine
 from trcore import PendingTable, State
 from trsched.local_request import LocalRequest
 from trsched.messages import Admit
-from trsched.request import SamplingParams
+from trsched.request import ModelSampling, SamplingParams
 from trsched.request_table import RequestTable
 from trsched.stats import SubserverStats
 
@@ -68,7 +69,7 @@ class RequestTableMachine(RuleBasedStateMachine):
     def start(self, sequences: int) -> None:
         self.engine = CountingEngine(sequences)
         self.stats = SubserverStats("test")
-        self.table = RequestTable(SLOTS, MODELS, self.engine, self.stats)
+        self.table = RequestTable(SLOTS, MODELS, self.engine, self.stats, ModelSampling())
         self.group = PendingTable(SLOTS, 1)  # whoever hands out the handles
         self.known: dict[int, Known] = {}
         self.ended: list[int] = []
@@ -235,13 +236,18 @@ TestRequestTable = RequestTableMachine.TestCase
 TestRequestTable.settings = settings(max_examples=60, stateful_step_count=50)
 
 
-def admitted(engine: CountingEngine, count: int) -> tuple[RequestTable, list[LocalRequest]]:
-    table = RequestTable(count, MODELS, engine, SubserverStats("test"))
+REQUESTED = SamplingParams(temperature=0.5, top_p=0.6, top_k=7, seed=8, logprobs=9)
+
+
+def admitted(
+    engine: CountingEngine, count: int, own: ModelSampling | None = None
+) -> tuple[RequestTable, list[LocalRequest]]:
+    table = RequestTable(count, MODELS, engine, SubserverStats("test"), own or ModelSampling())
     group = PendingTable(count, 1)
     requests = []
     for _ in range(count):
         handle = group.allocate()
-        assert table.admit(Admit(handle, 0, [1, 2], SamplingParams(), 9, []), ready=True)
+        assert table.admit(Admit(handle, 0, [1, 2], REQUESTED, 9, []), ready=True)
         req = table.get(handle)
         assert req is not None
         requests.append(req)
@@ -298,4 +304,30 @@ def test_everyone_is_told_the_prompt() -> None:
     _, (req,) = admitted(CountingEngine(1), 1)
     assert list(req.peer_locs) == [0, 2]
     assert req.peer_locs[0:2] == [0, 2]
-    assert (req.loc, req.arrived_loc, req.peer, req.seed) == (2, 2, 0, 0)
+    assert (req.loc, req.arrived_loc, req.peer, req.seed) == (2, 2, 0, 8)
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        (ModelSampling(), REQUESTED),
+        (ModelSampling(temperature=0.0), SamplingParams(0.0, 0.6, 7, 8, 9)),
+        (ModelSampling(top_p=1.0, top_k=0), SamplingParams(0.5, 1.0, 0, 8, 9)),
+        (ModelSampling(2.0, 0.3, 4), SamplingParams(2.0, 0.3, 4, 8, 9)),
+    ],
+)
+def test_a_models_own_sampling_also_after_its_kv_was_reclaimed(
+    own: ModelSampling, expected: SamplingParams
+) -> None:
+    engine = CountingEngine(1)
+    table, (first, second) = admitted(engine, 2, own)
+    assert table.bring_kv_up(first)
+    assert list(engine.sampling.values()) == [expected]
+    table.park(first)
+    assert table.bring_kv_up(second)
+    assert first.seq is None, "reclaimed"
+    table.park(second)
+    assert table.resume(first)
+    assert table.bring_kv_up(first)
+    assert list(engine.sampling.values()) == [expected]
+    assert first.sampling == REQUESTED

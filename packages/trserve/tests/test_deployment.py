@@ -63,10 +63,15 @@ def test_set_server_counts_as_a_flag(config, monkeypatch):
 
 
 def test_set_deep(config):
-    changes = ["router.settings.p=0.25", "models[1].threshold=2"]
+    changes = [
+        "router.settings.p=0.25",
+        "models[1].threshold=2",
+        "models[1].sampling.top_k=9",
+    ]
     group = load_deployment(config=config, changes=changes).group
     assert group.router.settings == {"p": 0.25}
     assert group.models[1].threshold == 2
+    assert group.models[1].sampling.top_k == 9
 
 
 @pytest.mark.parametrize(
@@ -75,6 +80,12 @@ def test_set_deep(config):
         (["contxt=1"], "contxt", "did you mean 'context'?"),
         (["serve.port=1"], "serve", "did you mean 'server'?"),
         (["models[0].thrshold=1"], "models[0].thrshold", "did you mean 'threshold'?"),
+        (
+            ["models[1].sampling.topp=1"],
+            "models[1].sampling.topp",
+            "did you mean 'top_p'?",
+        ),
+        (["models[1].sampling.top_p=2"], "models[1].sampling.top_p", "at most 1"),
         (["router.setings={}"], "router.setings", "did you mean 'settings'?"),
         (["context=abc"], "--context", "integer"),
         (["max_active=0"], "max_active", "at least 1"),

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from trrouters import Need
-from trsched.errors import ConfigError
+from trsched.errors import ConfigError, RequestError
+from trsched.request import ModelSampling, SamplingParams
 
 _UNITS = {
     "": 1,
@@ -42,7 +43,8 @@ class LlamaCppModel(
     (e.g. Q4_0), cached. threads: CPU threads of a step (0: all cores). gpu_layers: layers on the
     GPU. threshold: B, requests that must wait before a batch starts. batch_tokens: most tokens a
     forward takes (chunked prefill). deferral_row: the LM head's last row is no token but Co-LLM's
-    deferral logit, split off before softmax and sampling.
+    deferral logit, split off before softmax and sampling. sampling: values that replace the
+    request's own for the tokens that this model makes.
     """
 
     name: str
@@ -53,6 +55,7 @@ class LlamaCppModel(
     threshold: int = 1
     batch_tokens: int = 128
     deferral_row: bool = False
+    sampling: ModelSampling = ModelSampling()
 
     engine_name: ClassVar[str] = "llamacpp"
 
@@ -70,7 +73,8 @@ class ProfileModel(
 
     step_ms: latency of a decode step at batch sizes 1, 2, … (the last value holds beyond).
     extend_token_ms: added for each further token a step ingests. eos_rate: probability that a token
-    is the end of the response. kv_bytes_per_token: for the memory budget.
+    is the end of the response. kv_bytes_per_token: for the memory budget. sampling: taken but, like
+    a request's, without effect: of these settings the tokens depend on the seed alone.
     """
 
     name: str
@@ -80,6 +84,7 @@ class ProfileModel(
     eos_rate: float = 0.0
     kv_bytes_per_token: int = 1024
     threshold: int = 1
+    sampling: ModelSampling = ModelSampling()
 
     engine_name: ClassVar[str] = "profile"
     provides: ClassVar[frozenset[Need]] = frozenset()
@@ -147,6 +152,7 @@ def _check(config: GroupConfig) -> None:
         if names.index(model.name) != i:
             raise ConfigError(f"{field}.name", f"{model.name!r} is used twice")
         _at_least(f"{field}.threshold", model.threshold, 1)
+        _check_sampling(model.sampling, f"{field}.sampling")
         if isinstance(model, ProfileModel):
             _check_profile(model, field)
         else:
@@ -168,6 +174,13 @@ def _check_profile(model: ProfileModel, field: str) -> None:
         raise ConfigError(f"{field}.eos_rate", "must be a probability")
     _at_least(f"{field}.vocab_size", model.vocab_size, 257)  # the bytes and the end
     _at_least(f"{field}.kv_bytes_per_token", model.kv_bytes_per_token, 1)
+
+
+def _check_sampling(sampling: ModelSampling, field: str) -> None:
+    try:
+        sampling.over(SamplingParams()).check()  # the defaults pass: what fails was set here
+    except RequestError as error:
+        raise ConfigError(f"{field}.{error.param}", str(error)) from error
 
 
 def _at_least(field: str, value: int, least: int) -> None:

@@ -82,6 +82,7 @@ class Group:
                 active=active,
                 degrade=degrade,
                 forgiving=plan.config.on_router_error == "continue",
+                sampling=plan.config.models[index].sampling,
             )
             for index, engine in enumerate(engines)
         ]

@@ -42,6 +42,25 @@ class SamplingParams(msgspec.Struct, frozen=True, array_like=True):
             raise RequestError(f"logprobs must be from 0 to {MAX_LOGPROBS}", param="top_logprobs")
 
 
+class ModelSampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A model's own sampling, with ranges as in SamplingParams.
+
+    A field that is set replaces the request's value for every token that this model makes (what a
+    request says there is ignored in this model); None keeps the request's.
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+
+    def over(self, request: SamplingParams) -> SamplingParams:
+        """What this model samples with for `request`. Seed and logprobs are the request's."""
+        own = {
+            name: value for name, value in msgspec.structs.asdict(self).items() if value is not None
+        }
+        return msgspec.structs.replace(request, **own)
+
+
 class GenerateRequest(msgspec.Struct, frozen=True):
     """One response to generate.
 

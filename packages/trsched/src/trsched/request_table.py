@@ -6,6 +6,7 @@ from trcore import PendingTable, State
 from trsched.engines.base import Engine
 from trsched.local_request import LocalRequest
 from trsched.messages import Admit
+from trsched.request import ModelSampling
 from trsched.stats import SubserverStats
 
 
@@ -15,12 +16,21 @@ class RequestTable:
     `ready` requests (state running) wait for the next batch in order of arrival; pending ones keep
     their KV until it is needed elsewhere. The PendingTable holds states, generations and anchors,
     so that a message for a request that has ended finds a dead handle and does no harm.
+    sampling: the model's own, which every sequence of it is started with.
     """
 
-    def __init__(self, slots: int, models: int, engine: Engine, stats: SubserverStats) -> None:
+    def __init__(
+        self,
+        slots: int,
+        models: int,
+        engine: Engine,
+        stats: SubserverStats,
+        sampling: ModelSampling,
+    ) -> None:
         self._states = PendingTable(slots, models)
         self._engine = engine
         self._stats = stats
+        self._sampling = sampling
         self._by_slot: list[LocalRequest | None] = [None] * slots
         self._holders: dict[LocalRequest, None] = {}  # pending with KV, longest pending first
         self._returned: dict[LocalRequest, None] = {}  # came back with KV and haven't run since
@@ -107,7 +117,7 @@ class RequestTable:
                 return False
             self._free_kv(victim)
             self._stats.kv_reclaims += 1
-        req.seq = self._engine.start(req.tokens_from(0), req.sampling)
+        req.seq = self._engine.start(req.tokens_from(0), self._sampling.over(req.sampling))
         req.given = req.loc
         return True
 

@@ -22,6 +22,7 @@ from trsched.engines.base import Engine
 from trsched.inter_model_loop import InterModelLoop
 from trsched.messages import Died, Stop
 from trsched.peers import Peers
+from trsched.request import ModelSampling
 from trsched.request_table import RequestTable
 from trsched.router_guard import RouterGuard
 from trsched.stats import SubserverStats
@@ -39,7 +40,7 @@ class Subserver:
 
     slots: most requests of the group at once. thresholds: B of every subserver, as configured.
     degrade: whether requests that want a dead peer go on here. forgiving: whether requests go on
-    here when the router fails.
+    here when the router fails. sampling: the model's own.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Subserver:
         active: ActiveCount,
         degrade: bool,
         forgiving: bool,
+        sampling: ModelSampling,
     ) -> None:
         self.index = index
         self.stats = SubserverStats(name=engine.spec.name)
@@ -63,7 +65,7 @@ class Subserver:
         self._peers = peers
         self._thresholds = thresholds
         self._active = active
-        self._table = RequestTable(slots, router.n_models, engine, self.stats)
+        self._table = RequestTable(slots, router.n_models, engine, self.stats, sampling)
         guard = RouterGuard(index, router, self._table, peers, self.stats, forgiving=forgiving)
         self._inter_model = InterModelLoop(index, guard, self._table, peers, self.stats)
         self._decode = DecodeLoop(

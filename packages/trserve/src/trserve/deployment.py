@@ -10,6 +10,7 @@ from typing import Any
 
 from trsched.config import GroupConfig, LlamaCppModel, ProfileModel, RouterConfig, group_config
 from trsched.errors import ConfigError
+from trsched.request import ModelSampling
 from trserve.config_file import apply_changes, parse_change, parse_config, read_config
 from trserve.presets import preset_file
 from trserve.settings import GroupSettings, ServerSettings, unknown
@@ -106,6 +107,10 @@ def _named(error: ConfigError) -> ConfigError:
     if match is None:
         return error
     kind = re.sub(r"\[\d+\]", "", error.field)
-    structs = {"models": (LlamaCppModel, ProfileModel), "router": (RouterConfig,)}.get(kind, ())
+    structs = {
+        "models": (LlamaCppModel, ProfileModel),
+        "models.sampling": (ModelSampling,),
+        "router": (RouterConfig,),
+    }.get(kind, ())
     known = [field for struct in structs for field in struct.__struct_fields__]
     return ConfigError(f"{error.field}.{match[1]}", unknown(match[1], known))

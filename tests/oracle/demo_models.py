@@ -28,9 +28,12 @@ def model_file(model: dict[str, Any]) -> Path:
     return cached_requantize(path, model["quantize"]) if "quantize" in model else path
 
 
-def open_solo(models: Sequence[dict[str, Any]]) -> list[SoloLlama]:
-    """Each model alone."""
-    return [SoloLlama(model_file(model), index, CONTEXT) for index, model in enumerate(models)]
+def open_solo(models: Sequence[dict[str, Any]], *, first_sees: bool = False) -> list[SoloLlama]:
+    """Each model alone. first_sees: the first also shows what a trained router reads."""
+    return [
+        SoloLlama(model_file(model), index, CONTEXT, sees=first_sees and index == 0)
+        for index, model in enumerate(models)
+    ]
 
 
 def open_group(

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from gguf import GGUFReader, dequantize
 from llama_cpp import llama_cpp as api
 from numpy.typing import NDArray
 
+from tests.oracle.reference_routers import Sight
 from tests.oracle.sequential import reference_sample
 from trsched.request import SamplingParams
 
 
 class SoloLlama:
-    """Keeps the KV of the last prompt and runs only what follows the common prefix."""
+    """Keeps the KV of the last prompt and runs only what follows the common prefix.
 
-    def __init__(self, path: Path, index: int, context: int) -> None:
+    sees: also keeps what a trained router sees of the last proposal, in `sight`.
+    """
+
+    sight: Sight
+
+    def __init__(self, path: Path, index: int, context: int, *, sees: bool = False) -> None:
         self._index = index
+        self._embeddings = _embeddings(path) if sees else None
         model_params = api.llama_model_default_params()
         model_params.n_gpu_layers = 0
         self._model = api.llama_model_load_from_file(os.fsencode(path), model_params)
@@ -29,6 +37,8 @@ class SoloLlama:
         params.kv_unified = False
         params.flash_attn_type = api.LLAMA_FLASH_ATTN_TYPE_ENABLED
         params.type_k = params.type_v = 30  # BF16
+        params.embeddings = sees
+        params.pooling_type = api.LLAMA_POOLING_TYPE_NONE
         self._context = api.llama_init_from_model(self._model, params)
         self._vocab = api.llama_vocab_n_tokens(api.llama_model_get_vocab(self._model))
         self._batch = api.llama_batch_init(context, 0, 1)
@@ -38,7 +48,13 @@ class SoloLlama:
         self, tokens: Sequence[int], params: SamplingParams
     ) -> tuple[int, NDArray[np.float32]]:
         logits = self._logits(list(tokens))
-        return reference_sample(logits, params, len(tokens), self._index), logits
+        token = reference_sample(logits, params, len(tokens), self._index)
+        if self._embeddings is not None:
+            row = api.llama_get_embeddings_ith(self._context, self._batch.n_tokens - 1)
+            embedding = self._embeddings(token)
+            hidden = np.ctypeslib.as_array(row, shape=embedding.shape)
+            self.sight = Sight(*(a.astype(np.float64) for a in (logits, hidden, embedding)))
+        return token, logits
 
     def close(self) -> None:
         api.llama_batch_free(self._batch)
@@ -62,3 +78,9 @@ class SoloLlama:
         self._held = tokens
         row = api.llama_get_logits_ith(self._context, len(fresh) - 1)
         return np.ctypeslib.as_array(row, shape=(self._vocab,)).copy()
+
+
+def _embeddings(path: Path) -> Callable[[int], NDArray[np.float32]]:
+    tensors = {tensor.name: tensor for tensor in GGUFReader(path).tensors}
+    table = tensors["token_embd.weight"]
+    return lambda token: dequantize(table.data[token : token + 1], table.tensor_type)[0]

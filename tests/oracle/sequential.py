@@ -108,6 +108,54 @@ def r_stitch(tau: float, keep_return_token: bool = True) -> tuple[int, Decide]:
     return 0, decide
 
 
+def one_token_visits(hands_over: Callable[[], bool]) -> tuple[int, Decide]:
+    """R2R, CITER, Co-LLM: asked of each token of model 0; model 1 makes one in its place."""
+
+    def decide(model, position, logits, visit):
+        if model == 1:
+            return True, 0
+        return (False, 1) if hands_over() else (True, 0)
+
+    return 0, decide
+
+
+def in_calls(
+    base: Model,
+    assistant: Model,
+    defers: Callable[[], bool],
+    tokens_per_call: int,
+    prompt: Sequence[int],
+    params: SamplingParams,
+    max_tokens: int,
+    stop_ids: frozenset[int],
+) -> Answer:
+    """Co-LLM as its authors' program runs it (arXiv 2403.03870, `collm/generate.py`).
+
+    The base is asked for `tokens_per_call` tokens at once; they are cut off at the first whose
+    deferral is wanted, and the assistant makes that one.
+    """
+    answer = Answer([], [])
+
+    def add(token: int, model: int) -> bool:
+        answer.tokens.append(token)
+        answer.models.append(model)
+        return token in stop_ids or len(answer.tokens) == max_tokens
+
+    while True:
+        call: list[int] = []
+        deferred = []
+        while len(call) < tokens_per_call and not stop_ids.intersection(call):
+            call.append(base.propose([*prompt, *answer.tokens, *call], params)[0])
+            deferred.append(defers())
+        cut = deferred.index(True) if True in deferred else len(call)
+        if any(add(token, 0) for token in call[:cut]):
+            return answer
+        if cut < len(call):
+            token, _ = assistant.propose([*prompt, *answer.tokens], params)
+            if add(token, 1):
+                return answer
+
+
 def mixture(weights: Sequence[float], seed: int) -> tuple[int, Decide]:
     edges = np.cumsum(weights) / np.sum(weights)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,11 +10,12 @@ import pytest
 from tests.oracle import sequential
 from tests.oracle.concurrent_clients import answers, assert_equal
 from trsched.errors import ConfigError
-from trsched.request import GenerateRequest, SamplingParams
+from trsched.request import GenerateRequest
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
 from tests.oracle.demo_models import PAIR, THREE, model_file, open_group, open_solo
+from tests.oracle.demo_requests import make_requests
 from tests.oracle.llama_model import SoloLlama
 from trsched.vocabulary import GgufVocabulary
 
@@ -24,23 +24,6 @@ pytestmark = [pytest.mark.models, pytest.mark.slow]
 OWN_SAMPLING: list[dict[str, float]] = [
     {"temperature": 0.7, "top_k": 20},
     {"temperature": 1.1, "top_p": 0.8},
-]
-QUESTIONS = [
-    "What is the capital of France?",
-    "Write a short poem about the sea.",
-    "List three uses of a hammer.",
-    "What is 12 plus 30?",
-    "Give me a Python function that reverses a list.",
-    "Sag mir bitte: wie spät ist es?",
-    "Name five fruits 🍎.",
-    "Why is the sky blue?",
-]
-GREEDY = SamplingParams(temperature=0.0)
-SAMPLED = [
-    SamplingParams(temperature=0.8),
-    SamplingParams(temperature=1.0, top_p=0.9),
-    SamplingParams(temperature=0.7, top_k=40),
-    SamplingParams(temperature=1.3, top_p=0.95, top_k=100),
 ]
 
 
@@ -59,27 +42,6 @@ def solo() -> Iterator[list[SoloLlama]]:
 @pytest.fixture(scope="module")
 def vocabulary() -> GgufVocabulary:
     return GgufVocabulary(model_file(PAIR[0]))
-
-
-def make_requests(vocabulary: GgufVocabulary, count: int, seed: int) -> list[GenerateRequest]:
-    """Greedy and seeded sampling, mixed prompts and lengths."""
-    rng = random.Random(seed)
-    requests = []
-    for i in range(count):
-        question = QUESTIONS[(i + seed) % len(QUESTIONS)]
-        text = f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
-        base = GREEDY if i % 2 else SAMPLED[(i // 2) % len(SAMPLED)]
-        sampling = SamplingParams(base.temperature, base.top_p, base.top_k, rng.getrandbits(64))
-        requests.append(
-            GenerateRequest(
-                request_id=str(i),
-                prompt_ids=vocabulary.encode(text, special=True),
-                max_tokens=rng.randrange(8, 25),
-                sampling=sampling,
-                stop_token_ids=vocabulary.stop_ids,
-            )
-        )
-    return requests
 
 
 def sequential_plan(

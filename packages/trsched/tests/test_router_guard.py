@@ -15,7 +15,7 @@ from trsched.errors import RouterFailedError
 from trsched.local_request import LocalRequest
 from trsched.messages import Admit
 from trsched.peers import Peers
-from trsched.request import SamplingParams
+from trsched.request import ModelSampling, SamplingParams
 from trsched.request_table import RequestTable
 from trsched.router_guard import RouterGuard
 from trsched.stats import SubserverStats
@@ -40,7 +40,7 @@ class Ordered(BaseRouter):
 def guard(router: BaseRouter, stats: SubserverStats) -> RouterGuard:
     rings = [PeerRing.heap(1 << 16) for _ in range(3)]
     peers = Peers(0, rings, PeerRing.heap(1 << 16))
-    table = RequestTable(4, 3, CountingEngine(4), stats)
+    table = RequestTable(4, 3, CountingEngine(4), stats, ModelSampling())
     return RouterGuard(0, router, table, peers, stats, forgiving=False)
 
 

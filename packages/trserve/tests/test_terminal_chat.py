@@ -203,3 +203,13 @@ def test_the_demo_pair(capsys):
     assert answer["finish_reason"] == "stop"
     assert all(answer["tokens_per_model"].values())
     assert set(answer["model_per_token"]) == {0, 1}
+
+
+@pytest.mark.models
+def test_three_models(capsys):
+    ask = ["--prompt", "Write a poem about the sea.", "--seed", "1", "--max-tokens", "24"]
+    assert main(["chat", "--preset", "smol-me3", "--json", *ask]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["finish_reason"] == "length"
+    assert set(answer["model_per_token"]) == {0, 1, 2}
+    assert sum(answer["tokens_per_model"].values()) == 24

@@ -104,16 +104,16 @@ def served(request: pytest.FixtureRequest) -> Iterator[Served]:
 
 def serve(ensemble: Ensemble, prompt: list[int]) -> Counter[Cell]:
     """Requests that differ in their seeds only, 16 at once."""
+    # Quickest so: models step at the same time, on one thread each, in batches worth waiting for.
     models = [
-        # The large model waits for a larger batch, which saves a quarter of the time.
-        model | {"sampling": own, "threshold": 8 if model["name"] == "llm" else 4}
+        model | {"sampling": own, "threads": 1, "threshold": 8 if model["name"] == "llm" else 4}
         for model, own in zip(ensemble.models, ensemble.own, strict=True)
     ]
     requests = [
         GenerateRequest(str(seed), prompt, 2, msgspec.structs.replace(REQUESTED, seed=seed))
         for seed in range(REQUESTS)
     ]
-    group = open_group("me", {"weights": ensemble.weights}, models)
+    group = open_group("me", {"weights": ensemble.weights}, models, overlap=True)
     try:
         got = answers(group, requests, 16, {})
     finally:

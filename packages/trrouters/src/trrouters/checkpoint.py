@@ -130,11 +130,12 @@ def load_checkpoint(path: str | Path, algorithm: str | None = None) -> RouterChe
 
 def save_checkpoint(checkpoint: RouterCheckpoint, folder: Path) -> None:
     """Write a checkpoint folder; tensors are stored as float16 where that loses no range."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: _compact(tensor) for name, tensor in checkpoint.tensors.items()}
-    save_file(tensors, folder / TENSORS_FILE)
+    # not save_file: its files are the owner's alone to read, also once they are packaged
+    (folder / TENSORS_FILE).write_bytes(save(tensors))
     config = {
         "format": FORMAT,
         "algorithm": checkpoint.algorithm,

@@ -36,6 +36,7 @@ class Algorithm:
         usable: ``[n]`` bool, rows to learn from.
         losses: one after the other, each (output ``[n]``, rows) → mean loss; the network is fitted
             to every one in turn.
+        learning_rate: that fits its network, at its peak.
         trusts_small: the output is confidence in the small model, not doubt.
     """
 
@@ -45,6 +46,7 @@ class Algorithm:
     inputs: Callable[[Rows], tuple[Tensor, ...]]
     usable: Callable[[Rows], Tensor]
     losses: tuple[Callable[[Tensor, Rows], Tensor], ...]
+    learning_rate: float
     trusts_small: bool = False
 
     @torch.inference_mode()
@@ -97,11 +99,19 @@ def _weak_deferral(output: Tensor, rows: Rows) -> Tensor:
     return F.binary_cross_entropy_with_logits(output, (~rows.agrees).float())
 
 
+_DEFERRAL_PRICE = 1.0
+
+
 def _marginal_likelihood(output: Tensor, rows: Rows) -> Tensor:
-    """Co-LLM, section 2.2: -log of (1-σ) P_base(token) + σ P_assistant(token)."""
+    """Co-LLM, section 2.2: -log of (1-σ) P_base(token) + σ P_assistant(token), plus a price for σ.
+
+    In the paper the text is another's and each model is better at parts of it. Here it is the
+    assistant's own, under which deferring always is likeliest: without a price (in nats) that is
+    what is learnt (ROC AUC for divergent tokens 0.56 instead of 0.68 with the demo pair).
+    """
     base = F.logsigmoid(-output) + rows.small_logprob
     assistant = F.logsigmoid(output) + rows.large_logprob
-    return -torch.logaddexp(base, assistant).mean()
+    return (_DEFERRAL_PRICE * output.sigmoid() - torch.logaddexp(base, assistant)).mean()
 
 
 ALGORITHMS = {
@@ -112,6 +122,7 @@ ALGORITHMS = {
         _all_inputs,
         lambda rows: rows.divergent >= 0,
         (_is_divergent,),
+        learning_rate=2e-4,
     ),
     "citer": Algorithm(
         "citer",
@@ -120,6 +131,7 @@ ALGORITHMS = {
         _hidden,
         _all_rows,
         (_small_is_right,),
+        learning_rate=2e-4,
         trusts_small=True,
     ),
     "co_llm": Algorithm(
@@ -129,6 +141,7 @@ ALGORITHMS = {
         _hidden,
         _all_rows,
         (_weak_deferral, _marginal_likelihood),
+        learning_rate=3e-3,
     ),
 }
 """By registered name."""

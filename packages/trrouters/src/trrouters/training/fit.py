@@ -30,7 +30,7 @@ class FitSettings:
         epochs: most times the rows are read.
         patience: epochs without a better validation loss before it stops.
         batch: rows a step.
-        learning_rate: AdamW's at its peak; falls as a cosine.
+        learning_rate: AdamW's at its peak; falls as a cosine. None: the algorithm's own.
         weight_decay: AdamW's.
         seed: of the first weights and of the order of rows.
     """
@@ -38,7 +38,7 @@ class FitSettings:
     epochs: int = 12
     patience: int = 3
     batch: int = 256
-    learning_rate: float = 5e-4
+    learning_rate: float | None = None
     weight_decay: float = 0.05
     seed: int = 0
 
@@ -82,7 +82,9 @@ def _fit_stage(
     progress: Callable[[int, str], None],
 ) -> float:
     optimizer = torch.optim.AdamW(
-        network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+        network.parameters(),
+        lr=settings.learning_rate or algorithm.learning_rate,
+        weight_decay=settings.weight_decay,
     )
     steps = settings.epochs * -(-len(train) // settings.batch)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)

@@ -40,7 +40,7 @@ def add_router_commands(commands: Commands) -> None:
     train.add_argument("--data", type=Path, required=True, help=_DATA)
     train.add_argument("--out", type=Path, required=True, help="checkpoint folder to write")
     train.add_argument("--epochs", type=int, default=12, help="most times the rows are read")
-    train.add_argument("--learning-rate", type=float, default=5e-4)
+    train.add_argument("--learning-rate", type=float, help="default: the algorithm's")
     train.add_argument("--widths", type=_widths, help="of the network's layers, e.g. 1024,1024")
     train.add_argument("--seed", type=int, default=0)
 

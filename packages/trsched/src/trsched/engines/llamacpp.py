@@ -64,6 +64,7 @@ class LlamaCppEngine:
         self._index = index
         self._context_length = context
         self._batch_tokens = max(batch_tokens, sequences)
+        self._needs = needs
         self._hidden_wanted = "hidden_states" in needs
         self._embeddings = EmbeddingTable(path) if "token_embedding" in needs else None
         self._logit_columns = vocabulary.size + vocabulary.extra_rows
@@ -83,7 +84,7 @@ class LlamaCppEngine:
             context_length=context,
             hidden_size=vocabulary.hidden_size,
             kv_bytes_per_token=vocabulary.kv_bytes_per_token,
-            provides=frozenset({"logits", "hidden_states", "token_embedding", "extra_logits"}),
+            provides=_ALWAYS | {"extra_logits"} if vocabulary.extra_rows else _ALWAYS,
         )
 
     def _open_context(self, sequences: int, context: int, threads: int) -> Any:
@@ -242,10 +243,10 @@ class LlamaCppEngine:
             top = sequence.sampling.logprobs
             logprobs.append(None if top is None else token_logprobs(logits[row], token, top))
         shown = LogitsOutput(
-            torch.from_numpy(logits),
+            torch.from_numpy(logits) if "logits" in self._needs else None,
             torch.from_numpy(self._hidden_states(rows)) if self._hidden_wanted else None,
             None if self._embeddings is None else torch.from_numpy(self._embeddings[sampled]),
-            torch.from_numpy(extra) if extra.shape[1] else None,
+            torch.from_numpy(extra) if "extra_logits" in self._needs else None,
         )
         return StepResult(
             seqs=done,
@@ -260,6 +261,7 @@ class LlamaCppEngine:
         return _view(api.llama_get_embeddings(self._context), rows, self.spec.hidden_size)
 
 
+_ALWAYS: frozenset[Need] = frozenset({"logits", "hidden_states", "token_embedding"})
 _GGML_TYPE_BF16 = 30
 _LARGEST_GAP = 2
 _LONG_SHARE = 4  # one in so many tokens of the budget is kept for sequences that are not short

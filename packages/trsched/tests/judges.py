@@ -1,4 +1,4 @@
-"""Routers over small random networks, and what they make of an engine's outputs."""
+"""What routers make of an engine's outputs, against what they make of one row alone."""
 
 from __future__ import annotations
 
@@ -7,35 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from packages.trsched.tests.random_routers import random_checkpoint
 from packages.trsched.tests.seen_outputs import Seen
 from trrouters import Need, RouterContext, RouteResult, create_router
-from trrouters.checkpoint import RouterCheckpoint, save_checkpoint
-from trrouters.citer import CiterNetwork
-from trrouters.co_llm import DeferralHead
-from trrouters.r2r import R2RNetwork
 from trrouters.r_stitch import normalized_entropy
 
-NETWORKS: dict[str, tuple[type[torch.nn.Module], dict[str, Any]]] = {
-    "r2r": (R2RNetwork, {"hidden_size": 576, "top_k": 20, "widths": [64, 64], "expansion": 2}),
-    "citer": (CiterNetwork, {"hidden_size": 576, "widths": [64]}),
-    "co_llm": (DeferralHead, {"hidden_size": 576}),
-}
 SCORE_TOLERANCE = 1e-5
 """torch multiplies matrices of other heights by other kernels, which add in another order. The
 entropy of R-Stitch has no matrix in it and is the same bit for bit."""
-
-
-def random_checkpoint(algorithm: str, folder: Path) -> str:
-    """An untrained router for any pair whose models are named small and large."""
-    network, architecture = NETWORKS[algorithm]
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        tensors = network(**architecture).state_dict()
-    save_checkpoint(RouterCheckpoint(algorithm, architecture, 0.5, [], tensors), folder)
-    return str(folder)
 
 
 class Judge:

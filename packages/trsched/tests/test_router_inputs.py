@@ -15,7 +15,8 @@ import pytest
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 pytest.importorskip("gguf", reason="gguf is not installed")
 
-from packages.trsched.tests.judges import NETWORKS, Judge
+from packages.trsched.tests.judges import Judge
+from packages.trsched.tests.random_routers import NETWORKS
 from packages.trsched.tests.seen_outputs import (
     ALL,
     GREEDY,

@@ -35,7 +35,7 @@ from packages.trsched.tests.seen_outputs import (
     small_engine,
     walk,
 )
-from trrouters import RouterContext
+from trrouters import Need, RouterContext
 from trrouters.co_llm import CoLlm
 from trsched.check import GroupPlan, check_group
 from trsched.config import group_config
@@ -44,6 +44,7 @@ from trsched.errors import ConfigError
 from trsched.request import SamplingParams
 from trsched.vocabulary import GgufVocabulary
 
+STATES: frozenset[Need] = frozenset({"logits", "hidden_states"})
 SAMPLINGS = [
     GREEDY,
     SamplingParams(temperature=0.8, seed=1, logprobs=5),
@@ -98,8 +99,8 @@ def test_the_rows_name_is_just_text(
 
 def test_tokens_and_logits_are_the_plain_models(open_engine, slm, plain, deferral_model) -> None:
     """Also where the row's logit is the largest of all."""
-    ours = open_engine(sequences=4, needs=ALL | {"extra_logits"})
-    theirs = small_engine(slm, plain, sequences=4)
+    ours = open_engine(sequences=4, needs=STATES | {"extra_logits"})
+    theirs = small_engine(slm, plain, sequences=4, needs=STATES)
     for i, sampling in enumerate(SAMPLINGS):
         for engine in (ours, theirs):
             engine.start(deferral_model.tokens[: i + 1], sampling)
@@ -132,7 +133,7 @@ def test_the_extra_logit_is_the_state_times_the_row(open_engine, deferral_model)
 
 
 def test_nothing_extra_unless_needed(open_engine, deferral_model) -> None:
-    engine = open_engine()
+    engine = open_engine(needs=STATES)
     seq = engine.start(deferral_model.tokens[:4], GREEDY)
     assert look_at(engine, seq).extra is None
 

@@ -64,7 +64,8 @@ def test_rows_alone_are_the_rows_of_the_batch(kind: str) -> None:
     router, stats = Ordered(), SubserverStats("test")
     logits = make([[0.0, 1.0, 0.0], [float("nan"), 0.0, 0.0], [0.0, 0.0, 1.0]])
     ids, embeddings = make([7, 8, 9]), make([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
-    output = LogitsOutput(logits, token_embeddings=embeddings)
+    extra = make([[0.5], [1.5], [2.5]])
+    output = LogitsOutput(logits, token_embeddings=embeddings, extra_logits=extra)
     rows = requests(3)
     first, second, third = guard(router, stats).route(RouteResult(rows, ids, output))
     assert (first, third) == (1, 2)
@@ -78,6 +79,7 @@ def test_rows_alone_are_the_rows_of_the_batch(kind: str) -> None:
         seen: Any = shown.logits_output
         assert seen.next_token_logits.shape == (1, 3)
         assert seen.token_embeddings.tolist() == [embeddings[i].tolist()]
+        assert seen.extra_logits.tolist() == [extra[i].tolist()]
         assert seen.hidden_states is None
 
 

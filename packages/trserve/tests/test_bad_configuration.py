@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 
 import pytest
@@ -19,6 +20,8 @@ context: 64
 kv_memory: 1MiB
 server: {port: 0}
 """
+ROUTER = "router={name: %s, settings: {%s}}"
+CHECKPOINT = ROUTER % ("co_llm", "checkpoint: {folder}/%s")
 GGUF = "models[0]={engine: llamacpp, name: a, path: %s}"
 
 
@@ -40,7 +43,40 @@ def config(tmp_path):
     (tmp_path / "wrong.gguf").write_bytes(b"GGUF" + bytes(100))
     (tmp_path / "text.gguf").write_text("not a model at all")
     (tmp_path / "empty.gguf").touch()
+    write_checkpoints(tmp_path)
     return path
+
+
+def write_checkpoints(folder):
+    """Trained routers, one of the right form and others of wrong ones."""
+    pair = [{"name": "small", "fingerprint": "gguf-1"}, {"name": "huge", "fingerprint": None}]
+    good = {
+        "format": "trrouters-1",
+        "algorithm": "co_llm",
+        "architecture": {"hidden_size": 8},
+        "threshold": 0.5,
+        "pair": pair,
+    }
+    no_tensors = (2).to_bytes(8, "little") + b"{}"
+    configs = {
+        "other_pair": good,
+        "own_pair": good | {"pair": [{"name": "small"}, {"name": "large"}]},
+        "newer": good | {"format": "trrouters-9"},
+        "of_citer": good | {"algorithm": "citer"},
+        "unknown": good | {"colour": "red"},
+        "sure": good | {"threshold": 1.5},
+        "pickled": good,
+        "half": good,
+    }
+    for name, config in configs.items():
+        (folder / name).mkdir()
+        (folder / name / "router.json").write_text(json.dumps(config))
+        (folder / name / "router.safetensors").write_bytes(no_tensors)
+    (folder / "pickled" / "router.safetensors").write_bytes(b"\x80\x04K\x01.")
+    (folder / "half" / "router.safetensors").unlink()
+    (folder / "garbled").mkdir()
+    (folder / "garbled" / "router.json").write_bytes(b'{"format": \xff')
+    (folder / "bare").mkdir()
 
 
 def refused(capsys, *arguments):
@@ -58,6 +94,24 @@ CASES = [
     ("router.settings.q=1", "router.settings: ", "'q'"),
     ("router.settings.p=2", "router.settings: ", "p must be a probability"),
     ("router.settings=3", "router.settings: ", "object"),
+    (CHECKPOINT % "none", "router.settings: ", "/none"),
+    (CHECKPOINT % "bare", "router.settings: ", "bare/router.json: No such file"),
+    (CHECKPOINT % "mine.yaml", "router.settings: ", "mine.yaml/router.json: Not a directory"),
+    (CHECKPOINT % "garbled", "router.settings: ", "garbled/router.json: "),
+    (CHECKPOINT % "newer", "router.settings: ", "'trrouters-9' is not 'trrouters-1'"),
+    (CHECKPOINT % "unknown", "router.settings: ", "colour"),
+    (CHECKPOINT % "sure", "router.settings: ", "threshold must be from 0 to 1"),
+    (CHECKPOINT % "of_citer", "router.settings: ", "of_citer is a 'citer' router, not 'co_llm'"),
+    (CHECKPOINT % "half", "router.settings: ", "half/router.safetensors: No such file"),
+    (CHECKPOINT % "pickled", "router.settings: ", "is not a safetensors file"),
+    (CHECKPOINT % "own_pair", "router.settings: ", "row.weight"),
+    (CHECKPOINT % "other_pair", "router.settings: ", "small (gguf-1) + huge, not for small (prof"),
+    (ROUTER % ("r2r", ""), "router.settings: ", "'checkpoint'"),
+    (ROUTER % ("r2r", "checkpoint: 3"), "router.settings: ", "checkpoint: Expected `str`"),
+    (ROUTER % ("citer", "checkpoint: package://none/r"), "router.settings: ", "'none' is not ins"),
+    (ROUTER % ("co_llm", ""), "router.settings: ", "threshold is needed"),
+    (ROUTER % ("co_llm", "threshold: .nan"), "router.settings: ", "threshold must be from 0 to 1"),
+    (ROUTER % ("co_llm", "threshold: 0.5"), "router.name: ", "needs extra_logits"),
     (GGUF % "{folder}/none.gguf", "models[0].path: ", "no such file"),
     (GGUF % "{folder}", "models[0].path: ", "no such file"),
     (GGUF % "{folder}/wrong.gguf", "models[0].path: ", "wrong.gguf"),
@@ -70,6 +124,8 @@ CASES = [
     ("models[1].threshold=500", "models[1].threshold: ", "500"),
     ("models[1].threshold=0", "models[1].threshold: ", "at least 1"),
     ("models[1].threshold=two", "models[1].threshold: ", "int"),
+    (GGUF.replace("}", ", deferral_row: 2}") % "x", "models[0].deferral_row: ", "bool"),
+    ("models[0].deferral_row=true", "models[0].deferral_row: ", "unknown setting"),
     ("models[1].engine=vulcan", "models[1].engine: ", "vulcan"),
     ("models[1].treshold=2", "models[1].treshold: ", "did you mean 'threshold'?"),
     ("models[5].threshold=2", "--set models[5]: ", "there are 2"),

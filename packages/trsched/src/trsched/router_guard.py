@@ -152,6 +152,7 @@ def _alone(result: RouteResult, row: int) -> RouteResult:
             _rows(output.next_token_logits, rows),
             _rows(output.hidden_states, rows),
             _rows(output.token_embeddings, rows),
+            _rows(output.extra_logits, rows),
         ),
     )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -77,6 +79,7 @@ class GgufVocabulary:
         self.bos_token = facts.token_text(facts.bos_id)
         self.eos_token = facts.token_text(facts.eos_id)
         self._pieces = facts.pieces
+        self._inside_extra = _inside(facts.texts[self.size :])
         self.hidden_size = facts.hidden_size
         self.kv_bytes_per_token = facts.kv_bytes_per_token
         digest = hashlib.sha256()
@@ -90,8 +93,23 @@ class GgufVocabulary:
 
     def encode(self, text: str, *, special: bool) -> list[int]:
         """Token ids, with no beginning-of-text token added."""
-        return self._model.tokenize(text.encode(), special=special)
+        ids = self._model.tokenize(text.encode(), special=special)
+        if max(ids, default=0) < self.size:
+            return ids
+        # The text of an extra row is just text here; llama.cpp does not find it in two halves.
+        halves = self._inside_extra.split(text)
+        return [
+            token
+            for half in halves
+            for token in self._model.tokenize(half.encode(), special=special)
+        ]
 
     def piece(self, token_id: int) -> bytes:
         """The token's bytes; empty for control tokens."""
         return self._pieces[token_id]
+
+
+def _inside(texts: Sequence[bytes]) -> re.Pattern[str]:
+    """Matches between the first and second character of each text."""
+    words = [text.decode("utf-8", "replace") for text in texts]
+    return re.compile("|".join(f"(?<={re.escape(w[:1])})(?={re.escape(w[1:])})" for w in words))

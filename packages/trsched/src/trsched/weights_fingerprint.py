@@ -23,9 +23,13 @@ def weights_fingerprint(path: Path) -> str:
 @lru_cache(maxsize=64)
 def _fingerprint(path: Path, size: int, _mtime_ns: int) -> str:
     digest = hashlib.sha256(size.to_bytes(8, "little"))
+    kind = "file"
     last = max(0, size - _SAMPLE_BYTES)
     with path.open("rb") as file:
         for sample in range(_SAMPLES):
             file.seek(last * sample // (_SAMPLES - 1))
-            digest.update(file.read(_SAMPLE_BYTES))
-    return f"{path.suffix.lstrip('.') or 'file'}-{digest.hexdigest()[:16]}"
+            piece = file.read(_SAMPLE_BYTES)
+            digest.update(piece)
+            if sample == 0 and piece.startswith(b"GGUF"):
+                kind = "gguf"
+    return f"{kind}-{digest.hexdigest()[:16]}"

@@ -39,8 +39,9 @@ def _open(name: str, sequences: int, context: int) -> TrainingPair:
         raise ConfigError("models", "training a router takes a small and a large model")
     group = changed(
         group,
-        models=group.models[:2],
+        models=[changed(model, threshold=1) for model in group.models[:2]],
         router=RouterConfig("fixed", {"model": 0}),  # the one to be trained isn't there yet
+        on_router_error="fail",
         context=context,
         max_active=sequences,
         kv_memory="64GiB",  # no more is taken than `sequences` of `context` tokens need

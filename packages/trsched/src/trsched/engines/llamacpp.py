@@ -6,7 +6,6 @@ what else is in the batch (see `_open_context`).
 
 from __future__ import annotations
 
-import ctypes
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from trrouters import LogitsOutput, Need
 from trsched.engines.base import Capacity, EngineSpec, StepResult
 from trsched.engines.embedding_table import EmbeddingTable
+from trsched.engines.llama_batch import Batch
 from trsched.errors import EngineError
 from trsched.request import SamplingParams, TokenLogprobs
 from trsched.sampling import sample, token_logprobs
@@ -64,6 +64,7 @@ class LlamaCppEngine:
         self._index = index
         self._context_length = context
         self._batch_tokens = max(batch_tokens, sequences)
+        self._needs = needs
         self._hidden_wanted = "hidden_states" in needs
         self._embeddings = EmbeddingTable(path) if "token_embedding" in needs else None
         self._logit_columns = vocabulary.size + vocabulary.extra_rows
@@ -73,7 +74,7 @@ class LlamaCppEngine:
         self._model = library.load_model(path, gpu_layers=gpu_layers)
         self._context = self._open_context(sequences, context, threads)
         self._memory = api.llama_get_memory(self._context)
-        self._batch = _Batch(self._batch_tokens + sequences)
+        self._batch = Batch(self._batch_tokens + sequences)
         self._sequences = [_Sequence(SamplingParams(), [], free=True) for _ in range(sequences)]
         self._free = list(range(sequences))  # a heap: low ids first, so that batches have few gaps
         self.spec = EngineSpec(
@@ -83,7 +84,7 @@ class LlamaCppEngine:
             context_length=context,
             hidden_size=vocabulary.hidden_size,
             kv_bytes_per_token=vocabulary.kv_bytes_per_token,
-            provides=frozenset({"logits", "hidden_states", "token_embedding", "extra_logits"}),
+            provides=_ALWAYS | {"extra_logits"} if vocabulary.extra_rows else _ALWAYS,
         )
 
     def _open_context(self, sequences: int, context: int, threads: int) -> Any:
@@ -242,10 +243,10 @@ class LlamaCppEngine:
             top = sequence.sampling.logprobs
             logprobs.append(None if top is None else token_logprobs(logits[row], token, top))
         shown = LogitsOutput(
-            torch.from_numpy(logits),
+            torch.from_numpy(logits) if "logits" in self._needs else None,
             torch.from_numpy(self._hidden_states(rows)) if self._hidden_wanted else None,
             None if self._embeddings is None else torch.from_numpy(self._embeddings[sampled]),
-            torch.from_numpy(extra) if extra.shape[1] else None,
+            torch.from_numpy(extra) if "extra_logits" in self._needs else None,
         )
         return StepResult(
             seqs=done,
@@ -260,6 +261,7 @@ class LlamaCppEngine:
         return _view(api.llama_get_embeddings(self._context), rows, self.spec.hidden_size)
 
 
+_ALWAYS: frozenset[Need] = frozenset({"logits", "hidden_states", "token_embedding"})
 _GGML_TYPE_BF16 = 30
 _LARGEST_GAP = 2
 _LONG_SHARE = 4  # one in so many tokens of the budget is kept for sequences that are not short
@@ -269,39 +271,3 @@ _SHORT = 8  # tokens: what a resumed request brings, as against a prompt
 def _view(pointer: Any, rows: int, columns: int) -> NDArray[np.float32]:
     """The first `rows` output rows where llama.cpp keeps them, without a copy; in batch order."""
     return np.ctypeslib.as_array(pointer, shape=(rows, columns))
-
-
-class _Batch:
-    """A `llama_batch` over numpy arrays, filled by slices."""
-
-    def __init__(self, size: int) -> None:
-        self._tokens = np.zeros(size, dtype=np.int32)
-        self._positions = np.zeros(size, dtype=np.int32)
-        self._counts = np.ones(size, dtype=np.int32)
-        self._ids = np.zeros(size, dtype=np.int32)
-        self._id_pointers = self._ids.ctypes.data + 4 * np.arange(size, dtype=np.uintp)
-        self._outputs = np.zeros(size, dtype=np.int8)
-        self.struct = api.llama_batch(
-            n_tokens=0,
-            token=self._tokens.ctypes.data_as(ctypes.POINTER(api.llama_token)),
-            embd=None,
-            pos=self._positions.ctypes.data_as(ctypes.POINTER(api.llama_pos)),
-            n_seq_id=self._counts.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)),
-            seq_id=self._id_pointers.ctypes.data_as(
-                ctypes.POINTER(ctypes.POINTER(api.llama_seq_id))
-            ),
-            logits=self._outputs.ctypes.data_as(ctypes.POINTER(ctypes.c_int8)),
-        )
-
-    def clear(self) -> None:
-        self.struct.n_tokens = 0
-
-    def add(self, seq: int, tokens: Sequence[int], position: int, output_last: bool) -> None:
-        start = self.struct.n_tokens
-        end = start + len(tokens)
-        self._tokens[start:end] = tokens
-        self._positions[start:end] = range(position, position + len(tokens))
-        self._ids[start:end] = seq
-        self._outputs[start:end] = 0
-        self._outputs[end - 1] = output_last
-        self.struct.n_tokens = end

@@ -1,6 +1,6 @@
 """llama.cpp through llama-cpp-python's low-level API: loading, vocabulary facts, threads, log.
 
-The only module, with `llamacpp.py`, that touches llama.cpp's C interface.
+The only module, with `llamacpp.py` and `llama_batch.py`, that touches llama.cpp's C interface.
 """
 
 from __future__ import annotations

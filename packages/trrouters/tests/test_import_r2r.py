@@ -18,44 +18,19 @@ torch = pytest.importorskip("torch", reason="trrouters[torch] is not installed: 
 pytest.importorskip("safetensors", reason="trrouters[torch] is not installed: no safetensors")
 
 from packages.trrouters.tests.tiny_checkpoints import (
+    BOTTLENECK,
     HIDDEN,
+    R2R_SMALL,
     TOP_K,
-    VOCAB,
     context,
     plain_scores,
+    published_r2r,
     some_rows,
     step_showing,
-    tiny_tensors,
 )
 from trrouters import CheckpointError, ModelIdentity, create_router
 from trrouters.checkpoint import save_checkpoint
-from trrouters.training.import_r2r import MODEL_TYPE, import_r2r
-
-SMALL = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
-BOTTLENECK = [16, 24, 16]
-
-
-def published(seed: int = 0, *, normalize: bool = False) -> dict[str, Any]:
-    """What the authors' `save_model` writes, embedding included."""
-    shape = {"hidden_size": HIDDEN, "top_k": TOP_K, "widths": BOTTLENECK, "normalize": normalize}
-    embedding = torch.ones(VOCAB, HIDDEN)
-    return {
-        "model_type": MODEL_TYPE,
-        "init_args": {
-            "hidden_states_size": HIDDEN,
-            "logits_size": TOP_K,
-            "hidden_dims": BOTTLENECK,
-            "expansion_factor": 4,
-            "dropout_rate": 0.3,
-            "pretrained_model_name": SMALL,
-            "use_position_embedding": False,
-            "normalize_input": normalize,
-            "freeze_lm_head": True,
-        },
-        "common_args": {"threshold": 0.44, "input_type": ["hidden_states", "token", "logits"]},
-        "model_specific_args": {},
-        "state_dict": {"token_embeddings.weight": embedding, **tiny_tensors("r2r", seed, shape)},
-    }
+from trrouters.training.import_r2r import import_r2r
 
 
 def written(path: Path, content: Any, **options: Any) -> Path:
@@ -77,7 +52,7 @@ def refusal(path: Path) -> str:
 def test_a_published_router_scores_as_its_network(
     tmp_path: Path, normalize: bool, zipped: bool
 ) -> None:
-    content = published(normalize=normalize)
+    content = published_r2r(normalize=normalize)
     path = written(tmp_path, content, _use_new_zipfile_serialization=zipped)
     checkpoint = import_r2r(path, large="Qwen/QwQ-32B")
     assert checkpoint.threshold == 0.44
@@ -88,7 +63,7 @@ def test_a_published_router_scores_as_its_network(
         "expansion": 4,
         "normalize": normalize,
     }
-    assert list(checkpoint.pair) == [ModelIdentity(SMALL), ModelIdentity("Qwen/QwQ-32B")]
+    assert list(checkpoint.pair) == [ModelIdentity(R2R_SMALL), ModelIdentity("Qwen/QwQ-32B")]
     assert checkpoint.tensors.keys() == content["state_dict"].keys() - {"token_embeddings.weight"}
 
     save_checkpoint(checkpoint, tmp_path / "imported")
@@ -105,7 +80,7 @@ def test_a_published_router_scores_as_its_network(
 
 
 def test_the_small_models_name_may_be_given(tmp_path: Path) -> None:
-    content = published()
+    content = published_r2r()
     path = written(tmp_path, content)
     assert import_r2r(path, large="l", small="my-slm").pair[0] == ModelIdentity("my-slm")
     del content["init_args"]["pretrained_model_name"]
@@ -114,7 +89,7 @@ def test_the_small_models_name_may_be_given(tmp_path: Path) -> None:
 
 def test_a_file_without_the_embedding(tmp_path: Path) -> None:
     """The authors publish both kinds."""
-    content = published()
+    content = published_r2r()
     del content["state_dict"]["token_embeddings.weight"]
     assert import_r2r(written(tmp_path, content), large="large").threshold == 0.44
 
@@ -138,7 +113,7 @@ def test_code_in_a_file_is_refused_and_does_not_run(
     tmp_path: Path, where: str, zipped: bool
 ) -> None:
     done = tmp_path / "done"
-    content = published()
+    content = published_r2r()
     malice = Malice(done)
     content[where] = {**content[where], "x": malice} if where == "state_dict" else malice
     path = written(tmp_path, content, _use_new_zipfile_serialization=zipped)
@@ -168,7 +143,7 @@ def test_garbage_is_refused(tmp_path: Path, garbage: bytes) -> None:
 
 @pytest.mark.parametrize("zipped", [True, False])
 def test_a_truncated_file_is_refused(tmp_path: Path, zipped: bool) -> None:
-    whole = written(tmp_path, published(), _use_new_zipfile_serialization=zipped).read_bytes()
+    whole = written(tmp_path, published_r2r(), _use_new_zipfile_serialization=zipped).read_bytes()
     path = tmp_path / "truncated.pt"
     for length in [0, 1, 100, *range(0, len(whole), len(whole) // 9), len(whole) - 1]:
         path.write_bytes(whole[:length])
@@ -208,7 +183,7 @@ def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
 def test_what_is_no_router_of_this_kind_is_refused(
     tmp_path: Path, change: Callable[[dict[str, Any]], object], said: str
 ) -> None:
-    content = published()
+    content = published_r2r()
     change(content)
     assert said in refusal(written(tmp_path, content))
 
@@ -219,8 +194,8 @@ def test_other_data_is_refused(tmp_path: Path, content: Any) -> None:
 
 
 def test_every_tensor_but_the_embedding_is_needed(tmp_path: Path) -> None:
-    for name in published()["state_dict"].keys() - {"token_embeddings.weight"}:
-        content = published()
+    for name in published_r2r()["state_dict"].keys() - {"token_embeddings.weight"}:
+        content = published_r2r()
         del content["state_dict"][name]
         said = refusal(written(tmp_path, content))
         assert f"no tensor {name!r}" in said or f"no {name}" in said

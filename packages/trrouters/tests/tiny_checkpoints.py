@@ -37,6 +37,8 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "citer": {"hidden_size": HIDDEN, "widths": [20, 10]},
     "co_llm": {"hidden_size": HIDDEN},
 }
+R2R_SMALL = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
+BOTTLENECK = [16, 24, 16]
 Floats = NDArray[np.float64]
 Arrays = Mapping[str, Floats]
 
@@ -74,6 +76,29 @@ def saved(folder: Path, algorithm: str, seed: int = 0, **fields: Any) -> str:
     """A checkpoint written to `folder`, as routers' settings name it."""
     save_checkpoint(tiny_checkpoint(algorithm, seed, **fields), folder)
     return str(folder)
+
+
+def published_r2r(seed: int = 0, *, normalize: bool = False) -> dict[str, Any]:
+    """What R2R's authors publish (their `save_model`), embedding included."""
+    shape = {"hidden_size": HIDDEN, "top_k": TOP_K, "widths": BOTTLENECK, "normalize": normalize}
+    embedding = torch.ones(VOCAB, HIDDEN)
+    return {
+        "model_type": "HiddenStatesTokenLMHeadLogitsClassifier",
+        "init_args": {
+            "hidden_states_size": HIDDEN,
+            "logits_size": TOP_K,
+            "hidden_dims": BOTTLENECK,
+            "expansion_factor": 4,
+            "dropout_rate": 0.3,
+            "pretrained_model_name": R2R_SMALL,
+            "use_position_embedding": False,
+            "normalize_input": normalize,
+            "freeze_lm_head": True,
+        },
+        "common_args": {"threshold": 0.44, "input_type": ["hidden_states", "token", "logits"]},
+        "model_specific_args": {},
+        "state_dict": {"token_embeddings.weight": embedding, **tiny_tensors("r2r", seed, shape)},
+    }
 
 
 def edit_config(folder: Path | str, change: Callable[[dict[str, Any]], object]) -> None:

@@ -71,18 +71,31 @@ class RouterCheckpoint:
         Raises CheckpointError for an architecture it doesn't know, and for missing or foreign
         tensors, a wrong shape, or a number that isn't finite.
         """
+        import torch
+
         try:
-            built = network(**self.architecture)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise CheckpointError(f"{self.source}: architecture: {error}") from error
+            with torch.device("meta"):  # sizes only: no memory for an architecture of nonsense
+                built = network(**self.architecture)
+        except (TypeError, ValueError, IndexError, RuntimeError) as error:
+            said = str(error).partition("\n")[0]  # torch adds where in its code it was found
+            raise CheckpointError(f"{self.source}: architecture: {said}") from error
+        self._check_tensors({name: wanted.shape for name, wanted in built.state_dict().items()})
+        built.to_empty(device="cpu").load_state_dict(dict(self.tensors))
+        return built.eval().requires_grad_(False)
+
+    def _check_tensors(self, shapes: Mapping[str, Sequence[int]]) -> None:
+        if missing := sorted(shapes.keys() - self.tensors.keys()):
+            raise CheckpointError(f"{self.source}: no tensor {missing[0]!r}")
+        if foreign := sorted(self.tensors.keys() - shapes.keys()):
+            raise CheckpointError(f"{self.source}: tensor {foreign[0]!r} has no use")
         for name, tensor in self.tensors.items():
-            if not tensor.isfinite().all():
+            if tensor.shape != shapes[name]:
+                raise CheckpointError(
+                    f"{self.source}: tensor {name!r} has shape {list(tensor.shape)}, "
+                    f"not {list(shapes[name])}"
+                )
+            if not tensor.float().isfinite().all():
                 raise CheckpointError(f"{self.source}: tensor {name!r} is not finite (NaN or inf)")
-        try:
-            built.load_state_dict(dict(self.tensors))
-        except RuntimeError as error:
-            raise CheckpointError(f"{self.source}: {' '.join(str(error).split())}") from error
-        return built.float().eval().requires_grad_(False)
 
     def check_models(self, models: Sequence[ModelIdentity]) -> None:
         """Raises CheckpointError, naming both pairs, if `models` aren't what it was trained for."""
@@ -112,7 +125,7 @@ def load_checkpoint(path: str | Path, algorithm: str | None = None) -> RouterChe
     """
     try:
         folder = locate(str(path))
-    except (FileNotFoundError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise CheckpointError(f"checkpoint: {error}") from error
     config = _read_config(folder / CONFIG_FILE)
     if algorithm not in (None, config.algorithm):
@@ -144,7 +157,15 @@ def save_checkpoint(checkpoint: RouterCheckpoint, folder: Path) -> None:
         "pair": [{"name": m.name, "fingerprint": m.fingerprint} for m in checkpoint.pair],
         "training": dict(checkpoint.training),
     }
-    (folder / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    text = json.dumps(config, indent=2, allow_nan=False)
+    (folder / CONFIG_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def check_sizes(**sizes: int) -> None:
+    """For networks: ValueError naming a size that is not positive."""
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1, not {size}")
 
 
 def check_threshold(threshold: float, name: str = "threshold") -> float:
@@ -159,7 +180,7 @@ def _read_config(path: Path) -> _Config:
         config = msgspec.json.decode(path.read_bytes(), type=_Config)
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror or error}") from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise CheckpointError(f"{path}: {error}") from error
     if config.format != FORMAT:
         raise CheckpointError(f"{path}: format {config.format!r} is not {FORMAT!r}")

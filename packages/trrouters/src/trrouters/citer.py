@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from trrouters.base_router import BaseRouter, RouterContext
-from trrouters.checkpoint import check_threshold, load_checkpoint
+from trrouters.checkpoint import check_sizes, check_threshold, load_checkpoint
 from trrouters.peer_req import PeerReq
 from trrouters.route_result import Destinations, RouteResult
 from trrouters.routed_request import RoutedRequest
@@ -26,7 +26,8 @@ class CiterNetwork(nn.Module):
         self, hidden_size: int, *, widths: Sequence[int] | None = None, dropout: float = 0.1
     ) -> None:
         super().__init__()
-        sizes = [hidden_size, *(widths or (2 * hidden_size, hidden_size))]
+        sizes = [hidden_size, *((2 * hidden_size, hidden_size) if widths is None else widths)]
+        check_sizes(hidden_size=hidden_size, widths=min(sizes[1:], default=0))
         layers: list[nn.Module] = []
         for size, width in pairwise(sizes):
             layers += [

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from trrouters.base_router import BaseRouter, RouterContext
-from trrouters.checkpoint import check_threshold, load_checkpoint
+from trrouters.checkpoint import check_sizes, check_threshold, load_checkpoint
 from trrouters.peer_req import PeerReq
 from trrouters.route_result import Destinations, RouteResult
 from trrouters.routed_request import RoutedRequest
@@ -19,6 +19,7 @@ class DeferralHead(nn.Module):
 
     def __init__(self, hidden_size: int) -> None:
         super().__init__()
+        check_sizes(hidden_size=hidden_size)
         self.row = nn.Linear(hidden_size, 1)
 
     def forward(self, hidden: Tensor) -> Tensor:

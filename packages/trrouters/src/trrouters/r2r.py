@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from trrouters.base_router import BaseRouter, RouterContext
-from trrouters.checkpoint import check_threshold, load_checkpoint
+from trrouters.checkpoint import check_sizes, check_threshold, load_checkpoint
+from trrouters.errors import CheckpointError
 from trrouters.peer_req import PeerReq
 from trrouters.route_result import Destinations, RouteResult
 from trrouters.routed_request import RoutedRequest
@@ -38,6 +39,8 @@ class R2RNetwork(nn.Module):
         normalize: bool = False,
     ) -> None:
         super().__init__()
+        check_sizes(hidden_size=hidden_size, top_k=top_k, widths=min(widths, default=0))
+        check_sizes(expansion=expansion)
         self.top_k = top_k
         if normalize:
             self.layer_norm_hidden_states = nn.LayerNorm(hidden_size)
@@ -111,6 +114,11 @@ class R2R(BaseRouter):
         self.needs = frozenset({"logits", "hidden_states", "token_embedding"})
         self.threshold = check_threshold(loaded.threshold if threshold is None else threshold)
         self._network = cast("R2RNetwork", loaded.build(R2RNetwork))
+        if self._network.top_k > context.vocab_size:
+            raise CheckpointError(
+                f"{loaded.source} reads {self._network.top_k} logits, "
+                f"the models have {context.vocab_size}"
+            )
 
     @torch.inference_mode()
     def scores(self, result: RouteResult) -> Tensor:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from trrouters.training.extra import MissingExtraError
 
 try:
@@ -17,8 +19,10 @@ except ImportError as missing:
 from trrouters.citer import CiterNetwork
 from trrouters.co_llm import DeferralHead
 from trrouters.r2r import R2RNetwork
+from trrouters.training.ranking import float32_beside
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from torch import Tensor, nn
 
     from trrouters.training.rows import Rows
@@ -37,7 +41,8 @@ class Algorithm:
         losses: one after the other, each (output ``[n]``, rows) → mean loss; the network is fitted
             to every one in turn.
         learning_rate: that fits its network, at its peak.
-        trusts_small: the output is confidence in the small model, not doubt.
+        trusts_small: the score is confidence in the small model, not doubt.
+        stays_at_threshold: a token of exactly this score is not handed over.
     """
 
     name: str
@@ -48,18 +53,31 @@ class Algorithm:
     losses: tuple[Callable[[Tensor, Rows], Tensor], ...]
     learning_rate: float
     trusts_small: bool = False
+    stays_at_threshold: bool = False
 
     @torch.inference_mode()
-    def doubts(self, network: nn.Module, rows: Rows) -> Tensor:
-        """``[n]`` float32, 0 to 1: high where the token should go to the large model."""
+    def scores(self, network: nn.Module, rows: Rows) -> NDArray[np.float32]:
+        """``[n]``, 0 to 1: what the router computes of these rows."""
         network.eval()
         parts = [network(*self.inputs(part)) for part in rows.chunks(8192)]
-        scores = torch.cat(parts).sigmoid()
-        return 1 - scores if self.trusts_small else scores
+        scores: NDArray[np.float32] = torch.cat(parts).sigmoid().numpy()
+        return scores
+
+    def doubts(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """``[n]``: the higher, the sooner a token goes to the large model."""
+        return -scores if self.trusts_small else scores
 
     def threshold(self, doubt: float) -> float:
-        """The router's own threshold for handing over from this doubt on."""
-        return 1 - doubt if self.trusts_small else doubt
+        """The router's own threshold, for handing over from this doubt on."""
+        score = -doubt if self.trusts_small else doubt
+        beyond = 1.0 if self.trusts_small else 0.0
+        return float32_beside(score, beyond if self.stays_at_threshold else score)
+
+    def hands_over(self, scores: NDArray[np.float32], threshold: float) -> NDArray[np.bool_]:
+        """``[n]``: what the router does with these scores."""
+        doubts, limit = self.doubts(scores), np.float32(threshold)
+        limit = -limit if self.trusts_small else limit
+        return doubts > limit if self.stays_at_threshold else doubts >= limit
 
 
 def _hidden(rows: Rows) -> tuple[Tensor]:
@@ -133,6 +151,7 @@ ALGORITHMS = {
         (_small_is_right,),
         learning_rate=2e-4,
         trusts_small=True,
+        stays_at_threshold=True,
     ),
     "co_llm": Algorithm(
         "co_llm",
@@ -142,6 +161,7 @@ ALGORITHMS = {
         _all_rows,
         (_weak_deferral, _marginal_likelihood),
         learning_rate=3e-3,
+        stays_at_threshold=True,
     ),
 }
 """By registered name."""

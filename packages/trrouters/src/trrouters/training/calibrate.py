@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from trrouters.training.algorithms import ALGORITHMS
-from trrouters.training.ranking import threshold_at_rate
+from trrouters.training.ranking import float32_beside, threshold_at_rate
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from trrouters.checkpoint import RouterCheckpoint
@@ -23,12 +24,12 @@ class Calibration:
     Attributes:
         threshold: for the router's configuration.
         rate: share of rows handed over.
-        recall: share of the divergent rows handed over.
+        recall: share of the divergent rows handed over; None where no row is divergent.
     """
 
     threshold: float
     rate: float
-    recall: float
+    recall: float | None
 
 
 def doubt_for(
@@ -67,25 +68,23 @@ def calibrate_checkpoint(
 ) -> tuple[RouterCheckpoint, Calibration]:
     """The checkpoint with the threshold for one aim, and what that does on ``rows``."""
     algorithm = ALGORITHMS[checkpoint.algorithm]
-    doubts = algorithm.doubts(checkpoint.build(algorithm.network), rows).numpy()
-    doubt = doubt_for(rows, doubts, rate=rate, recall=recall)
-    found = _calibration(rows, doubts, doubt, algorithm.threshold(doubt))
-    return replace(checkpoint, threshold=found.threshold), found
+    scores = algorithm.scores(checkpoint.build(algorithm.network), rows)
+    doubt = doubt_for(rows, algorithm.doubts(scores), rate=rate, recall=recall)
+    threshold = algorithm.threshold(doubt)
+    found = _calibration(rows, threshold, algorithm.hands_over(scores, threshold))
+    return replace(checkpoint, threshold=threshold), found
 
 
 def calibrate_entropy(
     rows: Rows, *, rate: float | None = None, recall: float | None = None
 ) -> Calibration:
     """R-Stitch's τ for one aim, as the share of small-model tokens that are handed over."""
-    doubts = rows.entropy.numpy()
-    doubt = doubt_for(rows, doubts, rate=rate, recall=recall)
-    return _calibration(rows, doubts, doubt, doubt)
+    entropy = rows.entropy.numpy()
+    tau = float32_beside(doubt_for(rows, entropy, rate=rate, recall=recall), -1.0)
+    return _calibration(rows, tau, entropy > np.float32(tau))
 
 
-def _calibration(
-    rows: Rows, doubts: NDArray[np.float32], doubt: float, threshold: float
-) -> Calibration:
-    handed = doubts >= doubt
+def _calibration(rows: Rows, threshold: float, handed: NDArray[np.bool_]) -> Calibration:
     divergent = (rows.divergent == 1).numpy()
-    recall = float(handed[divergent].mean()) if divergent.any() else float("nan")
-    return Calibration(round(threshold, 6), float(handed.mean()), recall)
+    recall = float(handed[divergent].mean()) if divergent.any() else None
+    return Calibration(threshold, float(handed.mean()), recall)

@@ -22,7 +22,7 @@ from trrouters.r_stitch import normalized_entropy
 from trrouters.top_logits import top_logits
 from trrouters.training.divergence import Trace, label_divergent
 from trrouters.training.pair import PairError
-from trrouters.training.rows import Rows
+from trrouters.training.rows import COLLECTED, Rows
 from trrouters.training.sample import SettingsChangedError
 from trrouters.training.stepping import Shown, step_all
 
@@ -74,7 +74,7 @@ def collect(
     """
     settings = settings or CollectSettings()
     directory.mkdir(parents=True, exist_ok=True)
-    _record(pair, prompts, settings, directory / "collected.json")
+    _record(pair, prompts, settings, directory / COLLECTED)
     paths = []
     for first in range(0, len(prompts), pair.sequences):
         path = directory / f"rows-{first // pair.sequences:05d}.safetensors"
@@ -176,6 +176,7 @@ def _record(
         "pair": [{"name": m.name, "fingerprint": m.fingerprint} for m in pair.models],
         "prompts": {"count": len(prompts), "sha256": digest},
         "sequences": pair.sequences,
+        "context": pair.context,
         **asdict(settings),
     }
     if path.exists():

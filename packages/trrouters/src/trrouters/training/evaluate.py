@@ -30,15 +30,15 @@ def evaluate(checkpoints: Sequence[RouterCheckpoint], rows: Rows) -> dict[str, d
     report = {}
     for checkpoint in checkpoints:
         algorithm = ALGORITHMS[checkpoint.algorithm]
-        doubts = algorithm.doubts(checkpoint.build(algorithm.network), rows).numpy()
-        handed = doubts >= algorithm.threshold(checkpoint.threshold)  # 1 - (1 - doubt), or itself
+        scores = algorithm.scores(checkpoint.build(algorithm.network), rows)
+        handed = algorithm.hands_over(scores, checkpoint.threshold)
         divergent = (rows.divergent == 1).numpy()
         at_threshold = {
             "threshold": checkpoint.threshold,
             "rate": float(handed.mean()),
             "recall": float(handed[divergent].mean()),
         }
-        report[checkpoint.source] = _ranking(rows, doubts) | at_threshold
+        report[checkpoint.source] = _ranking(rows, algorithm.doubts(scores)) | at_threshold
     report["entropy (r_stitch)"] = _ranking(rows, rows.entropy.numpy())
     return report
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,10 @@ class FitSettings:
     weight_decay: float = 0.05
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise ValueError(f"epochs must be at least 1, not {self.epochs}")
+
 
 def fit(
     algorithm: Algorithm,
@@ -63,12 +68,20 @@ def fit(
         validation: usable rows of other prompts.
         settings: how.
         progress: called after each epoch with 1 and words for people.
+
+    Raises:
+        ValueError: for an architecture that cannot be, or when no epoch has a finite loss.
     """
     torch.manual_seed(settings.seed)
-    network = algorithm.network(**architecture)
+    try:
+        network = algorithm.network(**architecture)
+    except TypeError as error:
+        raise ValueError(f"{algorithm.name}: {error}") from error
     loss = float("inf")
     for stage in algorithm.losses:
         loss = _fit_stage(algorithm, network, stage, train, validation, settings, progress)
+        if not math.isfinite(loss):
+            raise ValueError("the loss is not finite: try a lower learning rate")
     return network.eval(), loss
 
 

@@ -44,14 +44,16 @@ def import_r2r(path: Path, *, large: str, small: str | None = None) -> RouterChe
     content = _read(path)
     if content.get("model_type") != MODEL_TYPE:
         raise CheckpointError(f"{path}: {content.get('model_type')!r} routers are not supported")
-    arguments = content.get("init_args", {})
-    tensors = {
-        name: tensor for name, tensor in content.get("state_dict", {}).items() if name != _EMBEDDING
-    }
+    arguments = _dictionary(content, "init_args", path)
+    tensors = _dictionary(content, "state_dict", path)
+    tensors.pop(_EMBEDDING, None)
+    for key, tensor in tensors.items():
+        if not (isinstance(key, str) and isinstance(tensor, torch.Tensor)):
+            raise CheckpointError(f"{path}: {key!r} of state_dict is not a named tensor")
     name = small or arguments.get("pretrained_model_name")
     if name is None:
         raise CheckpointError(f"{path} does not name its small model: say which")
-    threshold = content.get("common_args", {}).get("threshold")
+    threshold = _dictionary(content, "common_args", path).get("threshold")
     if not isinstance(threshold, int | float):
         raise CheckpointError(f"{path} has no threshold")
     try:
@@ -72,15 +74,27 @@ def import_r2r(path: Path, *, large: str, small: str | None = None) -> RouterChe
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise CheckpointError(f"{path} holds more than tensors and plain data; refused") from error
-    except (RuntimeError, EOFError, KeyError, ValueError) as error:
-        raise CheckpointError(f"{path} is not a file of torch.save: {error}") from error
-    if not isinstance(content, dict) or not isinstance(content.get("state_dict"), dict):
-        raise CheckpointError(f"{path} has no state_dict: not a router of the R2R collection")
+    with path.open("rb") as file:
+        try:
+            content = torch.load(file, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError as error:
+            raise CheckpointError(
+                f"{path} holds more than tensors and plain data, or is no file of torch.save; "
+                "refused"
+            ) from error
+        except Exception as error:  # torch's reader has no one error for a damaged file
+            said = str(error).partition("\n")[0]
+            raise CheckpointError(f"{path} is not a file of torch.save: {said}") from error
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path} is not a router of the R2R collection")
     return content
+
+
+def _dictionary(content: dict[str, Any], name: str, path: Path) -> dict[Any, Any]:
+    part = content.get(name)
+    if not isinstance(part, dict):
+        raise CheckpointError(f"{path} has no {name}: not a router of the R2R collection")
+    return dict(part)
 
 
 def _architecture(
@@ -91,10 +105,11 @@ def _architecture(
         hidden_size, top_k = tensors["logits_projection.weight"].shape
     except (KeyError, ValueError) as error:
         raise CheckpointError(f"{path}: no tensor 'logits_projection.weight'") from error
+    widths = arguments.get("hidden_dims", [256, 512, 256])  # its own default
     return {
         "hidden_size": hidden_size,
         "top_k": top_k,
-        "widths": list(arguments.get("hidden_dims", [256, 512, 256])),  # its own default
+        "widths": list(widths) if isinstance(widths, tuple) else widths,
         "expansion": arguments.get("expansion_factor", 4),
         "normalize": bool(arguments.get("normalize_input", False)),
     }

@@ -26,7 +26,7 @@ def read_prompts(path: str | Path, limit: int | None = None) -> list[str]:
         ValueError: naming the line that has no prompt.
     """
     file = locate(str(path))
-    lines = file.read_text(encoding="utf-8").splitlines()
+    lines = file.read_text(encoding="utf-8").split("\n")  # JSON may hold U+2028 and the like
     read = _jsonl if file.suffix in (".jsonl", ".json") else _text
     prompts = [read(line, f"{file}:{i}") for i, line in enumerate(lines, 1) if line.strip()]
     if not prompts:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
+    from trrouters.checkpoint import RouterCheckpoint
+
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _DATA = "directory that `trrouters collect` wrote"
@@ -24,14 +26,14 @@ def add_router_commands(commands: Commands) -> None:
         "--prompts", required=True, help="one a line, or .jsonl; package://PACKAGE/FILE works"
     )
     collect.add_argument("--out", type=Path, required=True, help="directory; continued if begun")
-    collect.add_argument("--limit", type=int, help="take the first so many prompts")
-    collect.add_argument("--max-tokens", type=int, default=96, help="longest answer")
+    collect.add_argument("--limit", type=_count, help="take the first so many prompts")
+    collect.add_argument("--max-tokens", type=_count, default=96, help="longest answer")
     collect.add_argument(
-        "--horizon", type=int, default=8, help="tokens compared after a difference"
+        "--horizon", type=_count, default=8, help="tokens compared after a difference"
     )
-    collect.add_argument("--batch", type=int, default=16, help="prompts side by side")
+    collect.add_argument("--batch", type=_count, default=16, help="prompts side by side")
     collect.add_argument(
-        "--context", type=int, default=512, help="most tokens of prompt and answer"
+        "--context", type=_count, default=512, help="most tokens of prompt and answer"
     )
 
     train = commands.add_parser("train", help="fit a router to collected rows")
@@ -39,7 +41,7 @@ def add_router_commands(commands: Commands) -> None:
     train.add_argument("algorithm", choices=["r2r", "citer", "co-llm"])
     train.add_argument("--data", type=Path, required=True, help=_DATA)
     train.add_argument("--out", type=Path, required=True, help="checkpoint folder to write")
-    train.add_argument("--epochs", type=int, default=12, help="most times the rows are read")
+    train.add_argument("--epochs", type=_count, default=12, help="most times the rows are read")
     train.add_argument("--learning-rate", type=float, help="default: the algorithm's")
     train.add_argument("--widths", type=_widths, help="of the network's layers, e.g. 1024,1024")
     train.add_argument("--seed", type=int, default=0)
@@ -68,6 +70,13 @@ def add_router_commands(commands: Commands) -> None:
 
     for command in (collect, train, calibrate, evaluate, convert):
         command.add_argument("--json", action="store_true", help="print one line of JSON")
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return count
 
 
 def _widths(text: str) -> list[int]:
@@ -133,8 +142,22 @@ def _train(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def _open(router: str, data: Path) -> RouterCheckpoint:
+    """A checkpoint for the pair whose rows `data` holds."""
+    from trrouters.checkpoint import load_checkpoint
+    from trrouters.errors import CheckpointError
+    from trrouters.training.algorithms import ALGORITHMS
+    from trrouters.training.rows import collected_pair
+
+    checkpoint = load_checkpoint(router)
+    if checkpoint.algorithm not in ALGORITHMS:
+        raise CheckpointError(f"{router}: {checkpoint.algorithm!r} routers are not trained here")
+    checkpoint.check_models(collected_pair(data))
+    return checkpoint
+
+
 def _calibrate(options: argparse.Namespace) -> dict[str, Any]:
-    from trrouters.checkpoint import load_checkpoint, save_checkpoint
+    from trrouters.checkpoint import save_checkpoint
     from trrouters.training.calibrate import calibrate_checkpoint, calibrate_entropy
     from trrouters.training.rows import load_rows
 
@@ -142,18 +165,17 @@ def _calibrate(options: argparse.Namespace) -> dict[str, Any]:
     aim = {"rate": options.rate, "recall": options.recall}
     if options.router == "r_stitch":
         return asdict(calibrate_entropy(rows, **aim))
-    checkpoint, calibration = calibrate_checkpoint(load_checkpoint(options.router), rows, **aim)
+    checkpoint, calibration = calibrate_checkpoint(_open(options.router, options.data), rows, **aim)
     save_checkpoint(checkpoint, Path(checkpoint.source))
     return asdict(calibration)
 
 
 def _evaluate(options: argparse.Namespace) -> dict[str, Any]:
-    from trrouters.checkpoint import load_checkpoint
     from trrouters.training.evaluate import evaluate
     from trrouters.training.rows import load_rows
 
     rows = load_rows(options.data)
-    report = evaluate([load_checkpoint(router) for router in options.routers], rows)
+    report = evaluate([_open(router, options.data) for router in options.routers], rows)
     return {
         router: {key: round(value, 4) for key, value in measures.items()}
         for router, measures in report.items()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from trrouters.model_identity import ModelIdentity
 from trrouters.training.extra import MissingExtraError
 
 try:
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from torch import Tensor
+
+
+COLLECTED = "collected.json"
+"""Beside the rows: the pair, the prompts and the settings."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,16 @@ def join(parts: Sequence[Rows]) -> Rows:
     return Rows(
         **{f.name: torch.cat([getattr(part, f.name) for part in parts]) for f in fields(Rows)}
     )
+
+
+def collected_pair(directory: Path) -> list[ModelIdentity]:
+    """The models whose rows ``trrouters collect`` wrote to a directory.
+
+    Raises:
+        OSError: when it wrote nothing.
+    """
+    models = json.loads((directory / COLLECTED).read_text(encoding="utf-8"))["pair"]
+    return [ModelIdentity(model["name"], model["fingerprint"]) for model in models]
 
 
 def load_rows(directory: Path) -> Rows:

@@ -8,12 +8,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from trrouters.checkpoint import RouterCheckpoint
-from trrouters.model_identity import ModelIdentity
 from trrouters.training.algorithms import ALGORITHMS
 from trrouters.training.calibrate import doubt_for
 from trrouters.training.fit import FitSettings, fit
 from trrouters.training.ranking import roc_auc
-from trrouters.training.rows import load_rows
+from trrouters.training.rows import COLLECTED, collected_pair, load_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,19 +50,20 @@ def train_router(
     settings = settings or FitSettings()
     began = time.monotonic()
     rows = load_rows(data)
-    if int(rows.prompts.min()) == int(rows.prompts.max()):
+    rows = rows.where(algorithm.usable(rows))
+    if len(set(rows.prompts.tolist())) < 2:
         raise ValueError("training takes two prompts at least: one to learn from, one to check")
-    usable, checked = rows.where(algorithm.usable(rows)).split_prompts(VALIDATION_SHARE)
+    usable, checked = rows.split_prompts(VALIDATION_SHARE)
     shape = {**algorithm.architecture(rows), **(architecture or {})}
     network, loss = fit(algorithm, shape, usable, checked, settings, progress=progress)
-    doubts = algorithm.doubts(network, checked).numpy()
+    doubts = algorithm.doubts(algorithm.scores(network, checked))
     divergent = (checked.divergent == 1).numpy()
-    collected = json.loads((data / "collected.json").read_text())
+    collected = json.loads((data / COLLECTED).read_text())
     return RouterCheckpoint(
         algorithm=algorithm.name,
         architecture=shape,
         threshold=algorithm.threshold(doubt_for(checked, doubts, recall=FIRST_RECALL)),
-        pair=[ModelIdentity(m["name"], m["fingerprint"]) for m in collected["pair"]],
+        pair=collected_pair(data),
         tensors=network.state_dict(),
         training={
             "rows": len(usable),

@@ -71,8 +71,9 @@ def measure(
     requests = [Seen(seed, prompt) for seed in range(batch)]
     sampling = SamplingParams(temperature=0.8)
     seqs = [engine.start([*prompt, seed], sampling) for seed in range(batch)]
-    while len(engine.step(seqs).seqs) < batch:  # prompts
-        pass
+    reading = set(seqs)
+    while reading:
+        reading -= set(engine.step(sorted(reading)).seqs)
     for seq in seqs:
         engine.append(seq, [prompt[0]])
     times, decisions = [], []

@@ -12,7 +12,7 @@ from trrouters import ModelIdentity
 from trrouters.checkpoint import RouterCheckpoint, save_checkpoint
 from trrouters.citer import CiterNetwork
 from trrouters.co_llm import DeferralHead
-from trrouters.r2r import R2RNetwork
+from trrouters.r2r_network import R2RNetwork
 
 NETWORKS: dict[str, tuple[type[torch.nn.Module], dict[str, Any]]] = {
     "r2r": (R2RNetwork, {"hidden_size": 576, "top_k": 20, "widths": [64, 64], "expansion": 2}),

@@ -8,8 +8,10 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_linear_bn_eval
 
 from trrouters.base_router import BaseRouter, RouterContext
+from trrouters.beside import beside
 from trrouters.checkpoint import check_sizes, check_threshold, load_checkpoint
 from trrouters.peer_req import PeerReq
 from trrouters.route_result import Destinations, RouteResult
@@ -42,6 +44,17 @@ class CiterNetwork(nn.Module):
         """`[batch, hidden_size]` → `[batch]`."""
         return cast("Tensor", self.layers(hidden).squeeze(-1))
 
+    def for_serving(self) -> CiterNetwork:
+        """The same function (as `eval` computes it), each BatchNorm multiplied into its Linear."""
+        layers: list[nn.Module] = []
+        for layer in self.layers:
+            if isinstance(layer, nn.BatchNorm1d):
+                layers[-1] = fuse_linear_bn_eval(cast("nn.Linear", layers[-1]), layer)
+            elif not isinstance(layer, nn.Dropout):
+                layers.append(layer)
+        self.layers = nn.Sequential(*layers)
+        return self
+
 
 class Citer(BaseRouter):
     """The small model's token is dropped where its confidence is low; the large one makes one.
@@ -61,14 +74,14 @@ class Citer(BaseRouter):
         loaded.check_models(context.models)
         self.needs = frozenset({"hidden_states"})
         self.threshold = check_threshold(loaded.threshold if threshold is None else threshold)
-        self._network = cast("CiterNetwork", loaded.build(CiterNetwork))
+        self._network = cast("CiterNetwork", loaded.build(CiterNetwork)).for_serving()
 
     @torch.inference_mode()
     def scores(self, result: RouteResult) -> Tensor:
         """Confidence in the small model: `[batch]` float32, on the engine's device."""
         hidden = result.logits_output.hidden_states
         assert hidden is not None  # declared in `needs`
-        return cast("Tensor", self._network.to(hidden.device)(hidden).sigmoid())
+        return cast("Tensor", beside(self._network, hidden)(hidden).sigmoid())
 
     def route(self, result: RouteResult) -> Destinations:
         """Leave the small model where it is not confident; the large one always hands back."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from trrouters.base_router import BaseRouter, RouterContext
+from trrouters.beside import beside
 from trrouters.checkpoint import check_sizes, check_threshold, load_checkpoint
 from trrouters.peer_req import PeerReq
 from trrouters.route_result import Destinations, RouteResult
@@ -72,9 +73,8 @@ class CoLlm(BaseRouter):
             assert seen.extra_logits is not None  # declared in `needs`
             return seen.extra_logits[:, -1].sigmoid()
         assert seen.hidden_states is not None
-        return cast(
-            "Tensor", self._head.to(seen.hidden_states.device)(seen.hidden_states).sigmoid()
-        )
+        head = beside(self._head, seen.hidden_states)
+        return cast("Tensor", head(seen.hidden_states).sigmoid())
 
     def route(self, result: RouteResult) -> Destinations:
         """Defer above η; the assistant always hands back."""

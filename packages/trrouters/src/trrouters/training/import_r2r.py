@@ -22,7 +22,7 @@ try:
 except ImportError as missing:
     raise MissingExtraError("torch") from missing
 
-from trrouters.r2r import R2RNetwork
+from trrouters.r2r_network import R2RNetwork
 
 MODEL_TYPE = "HiddenStatesTokenLMHeadLogitsClassifier"
 """The collection's architecture that reads hidden state, sampled token and logits."""

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -33,17 +32,15 @@ import yaml
 
 from benchmarks._curves import Point, area, bootstrap_weights
 from benchmarks._quality_plot import plot
+from benchmarks._reader import read
 from trrouters.checkpoint import load_checkpoint
 from trrouters.training.collect import CollectSettings, collect
 from trrouters.training.evaluate import evaluate
-from trrouters.training.llama_cpp_model import LlamaCppModel
 from trrouters.training.pair import open_pair
 from trrouters.training.prompts import HELD_OUT, TRAIN, read_prompts
 from trrouters.training.rows import load_rows
 from trsched.config import group_config
-from trsched.engines.requantize import cached_requantize
 from trsched.group import Group
-from trsched.model_path import resolve_model_path
 from trsched.request import GenerateRequest, SamplingParams
 from trserve.presets import preset_file
 from trserve.tokenizer import Tokenizer
@@ -87,9 +84,7 @@ class Bench:
             self.small = self.answers(group)
         with opened(configuration("smol-llm")) as group:
             self.large = self.answers(group)
-        large = configuration("smol-llm")["models"][1]
-        path = cached_requantize(resolve_model_path(large["path"], "models[1]"), large["quantize"])
-        self._reader = LlamaCppModel(path, context=CONTEXT, threads=os.cpu_count() or 1)
+        self._pair = open_pair("smol-llm", sequences=16, context=CONTEXT)
 
     def answers(self, group: Group) -> Answers:
         """Every prompt's answer, all submitted at once."""
@@ -116,29 +111,24 @@ class Bench:
     def point(self, label: str, answers: Answers) -> Point:
         """The answers, read by the large model."""
         print(f"  reading {label}", file=sys.stderr)
-        rows = []
-        for prompt, (tokens, models), (greedy, _) in zip(
-            self.prompts, answers, self.large, strict=True
-        ):
-            self._reader.reset()
-            logits = self._reader.extend([*prompt, *tokens])[len(prompt) - 1 : -1]
-            chosen = logits[np.arange(len(tokens)), tokens].astype(np.float64)
-            peak = logits.max(axis=1)
-            norm = peak + np.log(np.exp(logits - peak[:, None]).sum(axis=1, dtype=np.float64))
-            same = sum(1 for _ in _common_prefix(tokens, greedy))
-            rows.append(
-                (
-                    len(tokens),
-                    sum(model > 0 for model in models),
-                    (chosen - norm).sum(),
-                    (logits.argmax(axis=1) == tokens).sum(),
-                    same / max(len(tokens), len(greedy)),
-                )
+        readings = read(self._pair, self.prompts, [tokens for tokens, _ in answers])
+        rows = [
+            (
+                len(tokens),
+                sum(model > 0 for model in models),
+                reading.log_likelihood,
+                reading.argmax_tokens,
+                sum(1 for _ in _common_prefix(tokens, greedy)) / max(len(tokens), len(greedy)),
             )
+            for (tokens, models), (greedy, _), reading in zip(
+                answers, self.large, readings, strict=True
+            )
+        ]
         return Point(label, *np.array(rows, dtype=np.float64).T)
 
     def close(self) -> None:
-        self._reader.close()
+        self._pair.small.close()
+        self._pair.large.close()
 
 
 def _common_prefix(left: list[int], right: list[int]) -> Iterator[int]:

@@ -208,7 +208,9 @@ def plain_labels(
         said = text[len(prompt) + i + 1 :]
         if token == other:
             labels.append(0)
-        elif token in stop_ids or other in stop_ids or said != after:
+        elif token in stop_ids or other in stop_ids:
+            labels.append(int(not (token in stop_ids and other in stop_ids)))
+        elif said != after:
             labels.append(1)
         else:
             enough = len(after) == horizon or answer[-1] in stop_ids

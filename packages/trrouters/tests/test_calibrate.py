@@ -66,7 +66,7 @@ def test_the_router_does_what_was_asked_for(
     save_checkpoint(checkpoint, tmp_path)
     handed = handed_over(tmp_path, algorithm, rows)
     divergent = (rows.divergent == 1).numpy()
-    # The threshold is a row's score, and the router's network rounds differently: that row may stay.
+    # The threshold is a row's score; the router's network rounds differently: that row may stay.
     assert abs(found.rate * len(rows) - handed.sum()) < 1.5
     assert abs(found.recall * divergent.sum() - handed[divergent].sum()) < 1.5
     if "rate" in aim:

@@ -1,15 +1,17 @@
 """What each algorithm's choice of tokens is worth: against random routing at the same rate.
 
 On prompts that no router saw in training (the same kinds of question, nearly always about other
-subjects), the demo pair answers greedily with every algorithm at several thresholds, set for a
-wanted share of hand-overs by the scores along the small model's own answers to the same prompts:
-that says where on a curve the points lie, not how high it is. Each answer is then read by the large model: its log-likelihood a token, and
-the share of tokens that the large model would have chosen itself. Beside these: the small model
-alone, the large one alone, and a coin (`bernoulli`) at several rates.
+subjects), the demo pair answers greedily with every algorithm at several thresholds. These are set
+for a wanted share of hand-overs by the scores along the small model's own answers to the same
+prompts, which says where on a curve the points lie, not how high it is. Each answer is then read by
+the large model: its log-likelihood a token, and the share of tokens that the large model would have
+chosen itself. (Both also reward text that repeats itself.) Beside these:
+the small model alone, the large one alone, and a coin (`bernoulli`) at several rates.
 
 `auc_<algo>` is the area under (gain in log-likelihood over the small model alone) by (share of
 tokens that the large model made), divided by the coin's area; 1 is no better than random, and a
-router that had all of the gain at once would reach 2 if the coin's curve were a straight line. In brackets: 95 % of a bootstrap over prompts.
+router that had all of the gain at once would reach 2 if the coin's curve were a straight line. In
+brackets: 95 % of a bootstrap over prompts.
 `roc_auc_<algo>`: divergent against other tokens along the large model's answers to these prompts.
 ME draws its models at random by definition: its curve shows the mixture, not a router.
 

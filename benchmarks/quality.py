@@ -1,14 +1,17 @@
 """What each algorithm's choice of tokens is worth: against random routing at the same rate.
 
-On prompts about subjects that no router saw in training, the demo pair answers greedily with every
-algorithm at several thresholds (set for a wanted share of hand-overs by the scores along the small
-model's own answers). Each answer is then read by the large model: its log-likelihood a token, and
-the share of tokens that the large model would have chosen itself. Beside these: the small model
-alone, the large one alone, and a coin (`bernoulli`) at several rates.
+On prompts that no router saw in training (the same kinds of question, nearly always about other
+subjects), the demo pair answers greedily with every algorithm at several thresholds. These are set
+for a wanted share of hand-overs by the scores along the small model's own answers to the same
+prompts, which says where on a curve the points lie, not how high it is. Each answer is then read by
+the large model: its log-likelihood a token, and the share of tokens that the large model would have
+chosen itself. (Both also reward text that repeats itself.) Beside these:
+the small model alone, the large one alone, and a coin (`bernoulli`) at several rates.
 
 `auc_<algo>` is the area under (gain in log-likelihood over the small model alone) by (share of
-tokens that the large model made), divided by the coin's area; 1 is no better than random, and 2 is
-a router that has all of the gain at once. In brackets: 95 % of a bootstrap over prompts.
+tokens that the large model made), divided by the coin's area; 1 is no better than random, and a
+router that had all of the gain at once would reach 2 if the coin's curve were a straight line. In
+brackets: 95 % of a bootstrap over prompts.
 `roc_auc_<algo>`: divergent against other tokens along the large model's answers to these prompts.
 ME draws its models at random by definition: its curve shows the mixture, not a router.
 
@@ -250,9 +253,7 @@ def main() -> None:
     result |= ranking(prompts, tokens)
     for name in ALGORITHMS:
         print(f"ROC AUC for divergent tokens, {name:10}{result[f'roc_auc_{name}']:7.3f}")
-    title = (
-        f"demo pair, {count} prompts about subjects not seen in training, greedy, {tokens} tokens"
-    )
+    title = f"demo pair, {count} prompts not seen in training, greedy, {tokens} tokens"
     plot(args.plot, curves, small, large, title)
     print(f"picture: {args.plot}")
     rounded = {key: round(value, 4) for key, value in result.items()}

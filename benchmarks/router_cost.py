@@ -6,7 +6,8 @@ measured: the step of an engine that shows that router what it needs against one
 (`outputs`): llama.cpp then keeps hidden states, and embeddings are looked up.
 
 Run ``python -m benchmarks.router_cost`` (a minute or two) or with ``--smoke``; ends with one JSON
-object: `share_<algo>_<batch>` is route / step of the engine that shows nothing.
+object: `share_<algo>_<batch>` is route / step of the engine that shows nothing, and
+`outputs_<algo>_<batch>` what showing the outputs adds to that step, as a share of it.
 """
 
 from __future__ import annotations
@@ -134,6 +135,7 @@ def main() -> None:
         share = statistics.median(row[2] / row[0] for row in rows)
         outputs = statistics.median(row[1] / row[0] for row in rows) - 1
         result[f"share_{name}_{batch}"] = share
+        result[f"outputs_{name}_{batch}"] = outputs
         result[f"route_ms_{name}_{batch}"] = route * 1e3
         print(
             f"{name:10}{batch:6}{plain * 1e3:10.2f}{route * 1e3:10.3f}{share:8.1%}{outputs:+9.1%}"

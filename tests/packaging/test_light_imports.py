@@ -27,7 +27,7 @@ HEAVY = (
     "xgboost",
 )
 
-PROGRAM = """
+BLOCK = """
 import importlib, json, sys
 
 class Absent:
@@ -39,13 +39,14 @@ class Absent:
 
 package, blocked = sys.argv[1], json.loads(sys.argv[2])
 sys.meta_path.insert(0, Absent(blocked))
-importlib.import_module(package)
 """
+IMPORT = BLOCK + "importlib.import_module(package)"
+COMMAND = BLOCK + "sys.exit(importlib.import_module(package).main(sys.argv[3:]))"
 
 
 def import_without(package: str, blocked: list[str]) -> None:
     run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM, package, json.dumps(blocked)],
+        [sys.executable, "-W", "error", "-c", IMPORT, package, json.dumps(blocked)],
         capture_output=True,
         text=True,
         check=False,
@@ -67,3 +68,27 @@ def test_trcore_needs_numpy_alone() -> None:
     others = [name for name in packages_distributions() if name not in {"numpy", "trcore"}]
     # an editable install's own import hook
     import_without("trcore", [name for name in others if not name.startswith("_")])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("collect", "--pair", "p", "--prompts", "package://trrouters/training/prompts/train.txt"),
+        ("train", "r2r", "--data", "none"),
+        ("import-r2r", "none.pt", "--large", "any"),
+        ("rebuild-slm",),
+    ],
+    ids=lambda words: words[0],
+)
+def test_trrouters_names_its_extra(words: tuple[str, ...]) -> None:
+    program = (COMMAND, "trrouters.training.__main__", json.dumps(HEAVY))
+    run = subprocess.run(
+        [sys.executable, "-c", *program, *words, "--out", "nowhere"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 2
+    assert run.stderr.startswith("error: trrouters.training needs ")
+    assert run.stderr.endswith("which is not installed: pip install 'trrouters[training]'\n")
+    assert run.stderr.count("\n") == 1

@@ -24,6 +24,20 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 ROUTERS = {"bernoulli", "fixed", "me", "r_stitch"}
+TRAINED_ROUTERS = {"r2r", "citer", "co_llm"}
+"""Known without the extra `torch`, and loaded only with it."""
+
+DATA = {
+    "trrouters": {"training/prompts/train.txt", "training/prompts/held_out.txt"},
+    "trserve": {
+        "models/smollm2-slm8.IQ4_NL.gguf",
+        *(
+            f"routers/{name}/router.{kind}"
+            for name in ("smol-r2r", "smol-citer", "smol-co-llm")
+            for kind in ("json", "safetensors")
+        ),
+    },
+}
 
 PROBE = """
 import importlib, json, sys
@@ -32,16 +46,18 @@ from importlib.resources import files
 
 package = sys.argv[1]
 module = importlib.import_module(package)
-models = files(package) / "models"
+data = json.loads(sys.argv[2])
 print(json.dumps({
     "file": module.__file__,
     "attribute": getattr(module, "__version__", None),
     "version": version(package),
     "typed": (files(package) / "py.typed").is_file(),
-    "routers": {e.name: e.load().__name__ for e in entry_points(group="trrouters.routers")},
-    "models": [m.name for m in models.iterdir()] if models.is_dir() else [],
+    "routers": [e.name for e in entry_points(group="trrouters.routers")],
+    "missing": [name for name in data if not (files(package) / name).is_file()],
 }))
 """
+
+LOAD = "import sys, trrouters; [trrouters.router_class(name) for name in sys.argv[1:]]"
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
@@ -91,7 +107,8 @@ def install(dist: Path, package: str, folder: Path) -> Path:
 
 
 def probe(programs: Path, package: str, cwd: Path) -> dict[str, Any]:
-    found = json.loads(run(programs / "python", "-I", "-c", PROBE, package, cwd=cwd))
+    data = json.dumps(sorted(DATA.get(package, ())))
+    found = json.loads(run(programs / "python", "-I", "-c", PROBE, package, data, cwd=cwd))
     assert isinstance(found, dict)
     return found
 
@@ -107,10 +124,14 @@ def test_a_wheel_installs_alone_and_imports(dist: Path, package: str, tmp_path: 
     assert facts["attribute"] in {None, facts["version"]}
     assert SpecifierSet(">=0.1.0.dev0,<0.2").contains(facts["version"], prereleases=True)
     if "trrouters" in in_repo_needs(dist, package):
-        assert set(facts["routers"]) >= ROUTERS
+        assert set(facts["routers"]) >= ROUTERS | TRAINED_ROUTERS
+        loaded = ROUTERS if package != "trserve" else ROUTERS | TRAINED_ROUTERS
+        run(programs / "python", "-I", "-c", LOAD, *sorted(loaded), cwd=tmp_path)
+    if package == "trrouters":
+        assert "collect" in run(programs / "trrouters", "--help", cwd=tmp_path)
+    assert not facts["missing"]
     if package == "trserve":
         assert facts["version"] in run(programs / "trserve", "--version", cwd=tmp_path)
-        assert any(name.endswith(".gguf") for name in facts["models"]), facts["models"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -63,8 +63,8 @@ class ScriptedEngine(PairEngine):
     """Runs `model`; checks that it is used as an engine must be.
 
     budget: tokens that a step runs at most, so that long prompts take several steps and sequences
-    are missing from them. shows: which outputs. fails_at: the step that raises. Outputs are spoilt
-    by the next step, as an engine's buffers are.
+    are missing from them (and nothing is shown where all are). shows: which outputs. fails_at: the
+    step that raises. Outputs are spoilt by the next step, as an engine's buffers are.
     """
 
     model: Rule
@@ -123,17 +123,15 @@ class ScriptedEngine(PairEngine):
         return ScriptedStep(sampled, self._outputs([self.held[seq] for seq in sampled]))
 
     def _outputs(self, histories: Sequence[Sequence[int]]) -> LogitsOutput:
-        def rows(
-            name: str, width: int, made: Callable[[Sequence[int]], torch.Tensor]
-        ) -> Tensor | None:
-            if name not in self.shows:
+        def rows(name: str, made: Callable[[Sequence[int]], torch.Tensor]) -> Tensor | None:
+            if name not in self.shows or not histories:
                 return None
-            return torch.stack([*map(made, histories)]) if histories else torch.zeros(0, width)
+            return torch.stack([*map(made, histories)])
 
         outputs = LogitsOutput(
-            rows("logits", self.vocab, lambda seen: plain_logits(self.model, seen, self.vocab)),
-            rows("hidden_states", HIDDEN, plain_hidden),
-            rows("token_embedding", HIDDEN, lambda seen: plain_embedding(self.model(seen))),
+            rows("logits", lambda seen: plain_logits(self.model, seen, self.vocab)),
+            rows("hidden_states", plain_hidden),
+            rows("token_embedding", lambda seen: plain_embedding(self.model(seen))),
         )
         shown = (outputs.next_token_logits, outputs.hidden_states, outputs.token_embeddings)
         self._shown = [tensor for tensor in shown if tensor is not None]
@@ -210,7 +208,9 @@ def plain_labels(
         said = text[len(prompt) + i + 1 :]
         if token == other:
             labels.append(0)
-        elif token in stop_ids or other in stop_ids or said != after:
+        elif token in stop_ids or other in stop_ids:
+            labels.append(int(not (token in stop_ids and other in stop_ids)))
+        elif said != after:
             labels.append(1)
         else:
             enough = len(after) == horizon or answer[-1] in stop_ids

@@ -95,5 +95,10 @@ def test_being_the_same_model_works_both_ways(a: ModelIdentity, b: ModelIdentity
         assert a.is_same(b) == (a.fingerprint == b.fingerprint)
 
 
+def test_names_in_any_script_differ() -> None:
+    assert not ModelIdentity("模型-大").is_same(ModelIdentity("模型-小"))
+    assert ModelIdentity("模型-大").is_same(ModelIdentity("模型_大"))
+
+
 def test_a_refusal_is_an_error_of_the_routers_configuration() -> None:
     assert issubclass(CheckpointError, RouterConfigError)

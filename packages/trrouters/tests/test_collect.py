@@ -105,6 +105,7 @@ def test_a_prompt_that_leaves_no_room_is_named(tmp_path: Path, length: int) -> N
     prompts = ["fits", "fits", "fits", "x" * length]
     with pytest.raises(PairError, match=f"prompt 3 has {length} tokens, room for none more"):
         collect(scripted_pair().pair, prompts, tmp_path, SETTINGS)
+    assert not list(tmp_path.iterdir()), "nothing is begun"
 
 
 @pytest.mark.parametrize(

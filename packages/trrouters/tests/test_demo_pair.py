@@ -258,7 +258,7 @@ def test_program_reports_an_error_in_one_line(
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"GGUF")
     command = ["agreement", str(broken), "--teacher", str(broken), "--json"]
-    assert program.main(command) == 1
+    assert program.main(command) == 2
     said = capsys.readouterr()
     assert said.out == ""
     assert "cannot load" in said.err

@@ -102,6 +102,12 @@ def test_bad_entry_point(install: Install, entry_point: str, source: str, said: 
     assert said in str(caught.value)
 
 
+def test_where_torch_is_missing_the_extra_is_named(install: Install) -> None:
+    install("bad = third_party_router:Router", "raise ModuleNotFoundError('no', name='torch')")
+    with pytest.raises(RouterConfigError, match=r"pip install 'trrouters\[torch\]'"):
+        router_class("bad")
+
+
 @pytest.mark.parametrize(
     ("name", "n_models", "wanted"),
     [

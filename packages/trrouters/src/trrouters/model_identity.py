@@ -32,4 +32,4 @@ class ModelIdentity:
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9.]", "", name.rpartition("/")[2].lower())
+    return re.sub(r"[^\w.]|_", "", name.rpartition("/")[2].casefold())

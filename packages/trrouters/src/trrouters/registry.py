@@ -18,6 +18,7 @@ from trrouters.base_router import BaseRouter, RouterContext
 from trrouters.errors import RouterConfigError, UnknownRouterError
 
 ENTRY_POINT_GROUP = "trrouters.routers"
+_TORCH_EXTRA = ("torch", "safetensors")
 
 
 def router_names() -> list[str]:
@@ -37,7 +38,9 @@ def router_class(name: str) -> type[BaseRouter]:
     try:
         cls = next(iter(points)).load()
     except Exception as error:
-        raise RouterConfigError(f"router {name!r} cannot be imported: {error}") from error
+        absent = isinstance(error, ImportError) and error.name in _TORCH_EXTRA
+        hint = ": pip install 'trrouters[torch]'" if absent else ""
+        raise RouterConfigError(f"router {name!r} cannot be imported: {error}{hint}") from error
     if not (isinstance(cls, type) and issubclass(cls, BaseRouter)):
         raise RouterConfigError(f"router {name!r} is not a subclass of BaseRouter: {cls!r}")
     return cls

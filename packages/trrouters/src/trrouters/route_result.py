@@ -28,8 +28,8 @@ class LogitsOutput:
 
     next_token_logits: `[batch, vocab]` float32, before temperature and filters; None unless the
         router needs "logits".
-    hidden_states: `[batch, hidden]`, last layer after the final norm (what the LM head sees);
-        None unless the router needs "hidden_states".
+    hidden_states: `[batch, hidden]` float32, last layer after the final norm (what the LM head
+        sees); None unless the router needs "hidden_states".
     token_embeddings: `[batch, hidden]` float32, input embedding of the sampled tokens; None unless
         the router needs "token_embedding".
     extra_logits: `[batch, extra]` float32, rows of the model's own LM head beyond its vocabulary,

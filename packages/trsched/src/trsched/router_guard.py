@@ -108,7 +108,10 @@ class RouterGuard:
     def _destinations(self, result: RouteResult) -> list[int]:
         count, peers = len(result.requests), self._router.n_models
         try:
-            given = np.asarray(self._router.route(result))
+            given = self._router.route(result)
+            if hasattr(given, "cpu"):  # a tensor, where the engine's outputs are
+                given = given.cpu()
+            given = np.asarray(given)
             if given.shape != (count,) or given.dtype.kind not in "iu":
                 raise RouterOutputError(
                     f"route returned {given.dtype}{list(given.shape)}, expected integers [{count}]"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 from msgspec.structs import replace as changed
@@ -18,6 +18,12 @@ from trsched.request import SamplingParams
 from trserve.deployment import load_deployment
 from trserve.presets import preset_names
 from trserve.tokenizer import Tokenizer
+
+_NEEDS: tuple[frozenset[Need], frozenset[Need]] = (
+    frozenset({"logits", "hidden_states", "token_embedding"}),
+    frozenset({"logits"}),
+)
+"""What training reads of the small and of the large model."""
 
 
 def open_training_pair(name: str, *, sequences: int, context: int) -> TrainingPair:
@@ -49,10 +55,16 @@ def _open(name: str, sequences: int, context: int) -> TrainingPair:
     plan = check_group(group)
     small, large = model_identities(group, plan.vocabularies, plan.paths)
     tokenizer = Tokenizer(plan.vocabularies[0])
+    with ExitStack() as opened:
+        engines = []
+        for index, needs in enumerate(_NEEDS):
+            engines.append(_engine(plan, index, needs))
+            opened.callback(engines[-1].close)
+        opened.pop_all()  # both are open: the pair closes them
     return TrainingPair(
         models=(small, large),
-        small=_engine(plan, 0, "logits", "hidden_states", "token_embedding"),
-        large=_engine(plan, 1, "logits"),
+        small=engines[0],
+        large=engines[1],
         greedy=SamplingParams(temperature=0.0),
         sequences=sequences,
         context=context,
@@ -61,11 +73,11 @@ def _open(name: str, sequences: int, context: int) -> TrainingPair:
     )
 
 
-def _engine(plan: GroupPlan, index: int, *needs: Need) -> Engine:
+def _engine(plan: GroupPlan, index: int, needs: frozenset[Need]) -> Engine:
     model = plan.config.models[index]
-    missing = sorted(set(needs) - model.provides)
+    missing = sorted(needs - model.provides)
     if missing:
         raise PairError(
             f"the {model.engine_name} engine of {model.name!r} does not show {', '.join(missing)}"
         )
-    return open_engine(plan, index, nullcontext(), lambda line: None, frozenset(needs))
+    return open_engine(plan, index, nullcontext(), lambda line: None, needs)

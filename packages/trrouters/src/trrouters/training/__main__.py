@@ -21,17 +21,14 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the process's exit status.
 
-    0; after a message on stderr 2 for a pair or a router that cannot be used, else 1.
+    0; after one line on stderr 2 for what cannot be done as asked, 130 when interrupted.
     """
     options = _parser().parse_args(arguments)
     try:
         report = options.command(options)
-    except RouterError as error:
+    except (RouterError, MissingExtraError, OSError, ValueError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
-    except (MissingExtraError, OSError, ValueError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
     except KeyboardInterrupt:
         sys.stderr.write("stopped; the same command (rebuild-slm: with --resume) continues\n")
         return 130

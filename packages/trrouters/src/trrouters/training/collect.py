@@ -43,7 +43,7 @@ class CollectSettings:
         top_k: logits kept a row.
     """
 
-    max_tokens: int = 128
+    max_tokens: int = 96
     horizon: int = 8
     top_k: int = 100
 
@@ -73,6 +73,8 @@ def collect(
         PairError: when an engine doesn't show what is kept, or a prompt is too long.
     """
     settings = settings or CollectSettings()
+    for number, prompt in enumerate(prompts):  # before an hour's work is bound to these prompts
+        _prompt_ids(pair, prompt, number)
     directory.mkdir(parents=True, exist_ok=True)
     _record(pair, prompts, settings, directory / COLLECTED)
     paths = []
@@ -123,10 +125,8 @@ class _Answer:
     def __init__(self, pair: TrainingPair, prompt: str, number: int, max_tokens: int) -> None:
         self._pair = pair
         self._number = number
-        self._prompt = pair.prompt_ids(prompt)
+        self._prompt = _prompt_ids(pair, prompt, number)
         self._max_tokens = min(max_tokens, pair.context - len(self._prompt))
-        if self._max_tokens < 1:
-            raise PairError(f"prompt {number} has {len(self._prompt)} tokens, room for none more")
         self.small = pair.small.start(self._prompt, pair.greedy)
         self.large = pair.large.start(self._prompt, pair.greedy)
         self.rows: list[dict[str, Any]] = []
@@ -166,6 +166,13 @@ class _Answer:
         """Free both sequences."""
         self._pair.small.release(self.small)
         self._pair.large.release(self.large)
+
+
+def _prompt_ids(pair: TrainingPair, prompt: str, number: int) -> list[int]:
+    ids = pair.prompt_ids(prompt)
+    if len(ids) >= pair.context:
+        raise PairError(f"prompt {number} has {len(ids)} tokens, room for none more")
+    return ids
 
 
 def _record(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from trrouters.training.stepping import step_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from trrouters.training.pair import PairEngine
 
@@ -43,7 +43,6 @@ def label_divergent(
     *,
     horizon: int,
     stop_ids: frozenset[int],
-    progress: Callable[[int], None] = lambda _: None,
 ) -> list[list[int]]:
     """Label every position of every trace: 1 divergent, 0 not, -1 cut off before it showed.
 
@@ -57,7 +56,6 @@ def label_divergent(
         horizon: tokens after the differing one that must be the same (8 and more hardly differ:
             what differs does so at once).
         stop_ids: tokens that end an answer.
-        progress: called with the positions just labelled.
 
     Returns:
         For each trace one label a token.
@@ -72,7 +70,6 @@ def label_divergent(
         for tries in running:
             logits = said[tries.trace.seq].logits
             tries.hear(large, int(logits.argmax()))
-            progress(tries.take_done())
         running = [tries for tries in running if tries.busy or tries.next(large)]
     return labels
 
@@ -90,15 +87,16 @@ class _Tries:
         self._stop_ids = stop_ids
         differing = zip(trace.tokens, trace.small_tokens, strict=True)
         self._positions = [i for i, (token, small) in enumerate(differing) if token != small]
-        self._position = self._heard = self._done = 0
+        self._position = self._heard = 0
 
     def next(self, large: PairEngine) -> bool:
         """Set up the next position that needs the model; False when none is left."""
         trace = self.trace
         while self._positions:
             self._position = position = self._positions.pop()
-            if {trace.tokens[position], trace.small_tokens[position]} & self._stop_ids:
-                self._label(1)  # one answer ends here, the other goes on
+            both = {trace.tokens[position], trace.small_tokens[position]}
+            if stops := both & self._stop_ids:
+                self._label(int(stops != both))  # 1: one answer ends here, the other goes on
                 continue
             if position + 1 == len(trace.tokens):
                 self._label(-1)
@@ -124,12 +122,6 @@ class _Tries:
         else:
             large.append(trace.seq, [token])
 
-    def take_done(self) -> int:
-        """Positions labelled since the last call."""
-        done, self._done = self._done, 0
-        return done
-
     def _label(self, label: int) -> None:
         self._labels[self._position] = label
-        self._done += 1
         self.busy = False

@@ -11,7 +11,8 @@ TRAIN = "package://trrouters/training/prompts/train.txt"
 """Prompts that the demo pair's routers were trained on."""
 
 HELD_OUT = "package://trrouters/training/prompts/held_out.txt"
-"""Prompts about other subjects, never seen in training: for evaluation only."""
+"""Prompts never seen in training, for evaluation only: the same kinds of question, nearly always
+about other subjects."""
 
 
 def read_prompts(path: str | Path, limit: int | None = None) -> list[str]:

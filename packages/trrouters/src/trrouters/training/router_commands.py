@@ -147,12 +147,12 @@ def _open(router: str, data: Path) -> RouterCheckpoint:
     from trrouters.checkpoint import load_checkpoint
     from trrouters.errors import CheckpointError
     from trrouters.training.algorithms import ALGORITHMS
-    from trrouters.training.rows import collected_pair
+    from trrouters.training.rows import load_collected
 
     checkpoint = load_checkpoint(router)
     if checkpoint.algorithm not in ALGORITHMS:
         raise CheckpointError(f"{router}: {checkpoint.algorithm!r} routers are not trained here")
-    checkpoint.check_models(collected_pair(data))
+    checkpoint.check_models(load_collected(data).pair)
     return checkpoint
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from trrouters.model_identity import ModelIdentity
 from trrouters.training.extra import MissingExtraError
 
 try:
     import torch
+    from safetensors import SafetensorError
     from safetensors.torch import load_file, save_file
 except ImportError as missing:
     raise MissingExtraError(missing.name or "torch") from missing
@@ -94,14 +96,34 @@ def join(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def collected_pair(directory: Path) -> list[ModelIdentity]:
-    """The models whose rows ``trrouters collect`` wrote to a directory.
+class Collected(msgspec.Struct, frozen=True):
+    """What ``trrouters collect`` remembers beside its rows.
+
+    Attributes:
+        pair: the models.
+        prompts: ``count`` and ``sha256`` of the prompts.
+        max_tokens: longest answer.
+        horizon: see ``CollectSettings``.
+    """
+
+    pair: list[ModelIdentity]
+    prompts: dict[str, Any]
+    max_tokens: int
+    horizon: int
+
+
+def load_collected(directory: Path) -> Collected:
+    """What ``trrouters collect`` wrote to a directory beside its rows.
 
     Raises:
         OSError: when it wrote nothing.
+        ValueError: naming the file when it is damaged.
     """
-    models = json.loads((directory / COLLECTED).read_text(encoding="utf-8"))["pair"]
-    return [ModelIdentity(model["name"], model["fingerprint"]) for model in models]
+    path = directory / COLLECTED
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Collected)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def load_rows(directory: Path) -> Rows:
@@ -109,8 +131,16 @@ def load_rows(directory: Path) -> Rows:
 
     Raises:
         OSError: when there are none.
+        ValueError: naming the shard that is damaged.
     """
     paths = sorted(directory.glob("rows-*.safetensors"))
     if not paths:
         raise OSError(f"{directory} has no collected rows: run `trrouters collect` first")
-    return join([Rows(**load_file(path)) for path in paths])
+    return join([_load_shard(path) for path in paths])
+
+
+def _load_shard(path: Path) -> Rows:
+    try:
+        return Rows(**load_file(path))
+    except (SafetensorError, TypeError) as error:  # TypeError: other tensors than Rows has
+        raise ValueError(f"{path} holds no collected rows: {error}") from error

@@ -34,6 +34,8 @@ def step_all(engine: PairEngine, seqs: Sequence[int]) -> dict[int, Shown]:
     while missing := [seq for seq in seqs if seq not in shown]:
         step = engine.step(missing)
         outputs = step.logits_output
+        if not step.seqs:  # all are in the middle of a prompt: there is nothing to show
+            continue
         if outputs.next_token_logits is None:
             raise PairError("the engine shows no logits; routers cannot be trained on it")
         for row, seq in enumerate(step.seqs):

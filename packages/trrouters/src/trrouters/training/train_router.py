@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from trrouters.training.algorithms import ALGORITHMS
 from trrouters.training.calibrate import doubt_for
 from trrouters.training.fit import FitSettings, fit
 from trrouters.training.ranking import roc_auc
-from trrouters.training.rows import COLLECTED, collected_pair, load_rows
+from trrouters.training.rows import load_collected, load_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,12 +43,12 @@ def train_router(
 
     Raises:
         OSError: when there is no data.
-        ValueError: when the rows cannot be learnt from.
+        ValueError: when the data is damaged, or the rows cannot be learnt from.
     """
     algorithm = ALGORITHMS[algorithm_name]
     settings = settings or FitSettings()
     began = time.monotonic()
-    rows = load_rows(data)
+    rows, collected = load_rows(data), load_collected(data)
     rows = rows.where(algorithm.usable(rows))
     if len(set(rows.prompts.tolist())) < 2:
         raise ValueError("training takes two prompts at least: one to learn from, one to check")
@@ -58,18 +57,17 @@ def train_router(
     network, loss = fit(algorithm, shape, usable, checked, settings, progress=progress)
     doubts = algorithm.doubts(algorithm.scores(network, checked))
     divergent = (checked.divergent == 1).numpy()
-    collected = json.loads((data / COLLECTED).read_text())
     return RouterCheckpoint(
         algorithm=algorithm.name,
         architecture=shape,
         threshold=algorithm.threshold(doubt_for(checked, doubts, recall=FIRST_RECALL)),
-        pair=collected_pair(data),
+        pair=collected.pair,
         tensors=network.state_dict(),
         training={
             "rows": len(usable),
-            "prompts": collected["prompts"],
-            "max_tokens": collected["max_tokens"],
-            "horizon": collected["horizon"],
+            "prompts": collected.prompts,
+            "max_tokens": collected.max_tokens,
+            "horizon": collected.horizon,
             "fit": asdict(settings),
             "seconds": round(time.monotonic() - began, 1),
             "validation": {

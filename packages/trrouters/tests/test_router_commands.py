@@ -288,3 +288,19 @@ def test_words_that_cannot_be(capsys: Capture, words: tuple[str, ...]) -> None:
         main(words)
     assert caught.value.code == 2
     assert "usage: trrouters" in capsys.readouterr().err
+
+
+def test_an_installed_packages_router_is_not_rewritten(
+    collected: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    router = "package://trserve/routers/smol-r2r"
+    assert main(["calibrate", router, "--data", str(collected), "--rate", "0.5"]) == 2
+    assert "calibrate a copy" in capsys.readouterr().err
+
+
+def test_a_router_says_what_its_threshold_is_for(collected: Path, tmp_path: Path) -> None:
+    folder = str(tmp_path / "router")
+    assert main(["train", "co-llm", "--data", str(collected), "--out", folder]) == 0
+    assert load_checkpoint(folder).training["threshold_for"]["recall"] == 0.95
+    assert main(["calibrate", folder, "--data", str(collected), "--rate", "0.5"]) == 0
+    assert load_checkpoint(folder).training["threshold_for"].items() >= {"rate": 0.5}.items()

@@ -72,7 +72,9 @@ def calibrate_checkpoint(
     doubt = doubt_for(rows, algorithm.doubts(scores), rate=rate, recall=recall)
     threshold = algorithm.threshold(doubt)
     found = _calibration(rows, threshold, algorithm.hands_over(scores, threshold))
-    return replace(checkpoint, threshold=threshold), found
+    aim = {"rate": rate} if recall is None else {"recall": recall}
+    training = {**checkpoint.training, "threshold_for": {**aim, "rows": len(rows)}}
+    return replace(checkpoint, threshold=threshold, training=training), found
 
 
 def calibrate_entropy(

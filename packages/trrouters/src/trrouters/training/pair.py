@@ -5,7 +5,7 @@ This package knows no engine. An installed package offers its engines by an entr
     [project.entry-points."trrouters.pairs"]
     trserve = "trserve.training_pair:open_training_pair"
 
-called as ``open_training_pair(name, sequences=16, context=1024)`` and returning a
+called as ``open_training_pair(name, sequences=16, context=512)`` and returning a
 :class:`TrainingPair`. Anything with the methods of :class:`PairEngine` will do.
 """
 
@@ -90,7 +90,7 @@ class TrainingPair:
         self.large.close()
 
 
-def open_pair(name: str, *, sequences: int = 16, context: int = 1024) -> TrainingPair:
+def open_pair(name: str, *, sequences: int = 16, context: int = 512) -> TrainingPair:
     """Open the pair that an installed package knows as ``name``: a preset, or a configuration file.
 
     Raises:
@@ -99,6 +99,8 @@ def open_pair(name: str, *, sequences: int = 16, context: int = 1024) -> Trainin
     points = list(entry_points(group=ENTRY_POINT_GROUP))
     if not points:
         raise PairError("no installed package opens pairs of models: pip install 'trserve[demo]'")
-    pair = points[0].load()(name, sequences=sequences, context=context)
-    assert isinstance(pair, TrainingPair)
+    opener = min(points, key=lambda point: point.name)
+    pair = opener.load()(name, sequences=sequences, context=context)
+    if not isinstance(pair, TrainingPair):
+        raise PairError(f"{opener.value} opened {pair!r}, not a pair of models")
     return pair

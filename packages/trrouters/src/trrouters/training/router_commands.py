@@ -158,6 +158,7 @@ def _open(router: str, data: Path) -> RouterCheckpoint:
 
 def _calibrate(options: argparse.Namespace) -> dict[str, Any]:
     from trrouters.checkpoint import save_checkpoint
+    from trrouters.errors import CheckpointError
     from trrouters.training.calibrate import calibrate_checkpoint, calibrate_entropy
     from trrouters.training.rows import load_rows
 
@@ -165,6 +166,8 @@ def _calibrate(options: argparse.Namespace) -> dict[str, Any]:
     aim = {"rate": options.rate, "recall": options.recall}
     if options.router == "r_stitch":
         return asdict(calibrate_entropy(rows, **aim))
+    if options.router.startswith("package://"):
+        raise CheckpointError(f"{options.router} belongs to a package: calibrate a copy of it")
     checkpoint, calibration = calibrate_checkpoint(_open(options.router, options.data), rows, **aim)
     save_checkpoint(checkpoint, Path(checkpoint.source))
     return asdict(calibration)

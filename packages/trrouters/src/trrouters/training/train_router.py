@@ -56,6 +56,7 @@ def train_router(
     shape = {**algorithm.architecture(rows), **(architecture or {})}
     network, loss = fit(algorithm, shape, usable, checked, settings, progress=progress)
     doubts = algorithm.doubts(algorithm.scores(network, checked))
+    known = (checked.divergent >= 0).numpy()
     divergent = (checked.divergent == 1).numpy()
     return RouterCheckpoint(
         algorithm=algorithm.name,
@@ -73,8 +74,8 @@ def train_router(
             "validation": {
                 "rows": len(checked),
                 "loss": round(loss, 4),
-                "roc_auc_divergent": round(roc_auc(doubts, divergent), 4),
-                "threshold_recall": FIRST_RECALL,
+                "roc_auc_divergent": round(roc_auc(doubts[known], divergent[known]), 4),
             },
+            "threshold_for": {"recall": FIRST_RECALL, "rows": len(checked)},
         },
     )

@@ -77,7 +77,7 @@ def fail(*_: object) -> Any:
     raise ZeroDivisionError("oops")
 
 
-def raising(error: Exception) -> Callable[..., Any]:
+def raising(error: BaseException) -> Callable[..., Any]:
     def fail(*_: object) -> Any:
         raise error
 
@@ -107,18 +107,23 @@ def one_more_in_place(peer_req: PeerReq) -> Sequence[int]:
 
 WRONG = {
     "entry raises": ("entry", fail),
+    "entry exits": ("entry", raising(SystemExit(3))),
     "entry names no model": ("entry", lambda: 2),
     "entry names half a model": ("entry", lambda: 0.5),
     "route raises": ("route", fail),
     "route raises what cannot be shown": ("route", raising(MuteError())),
     "route raises what is no text": ("route", raising(ValueError("\udcff"))),
     "route raises a novel": ("route", raising(ValueError("x" * (1 << 21)))),
+    "route raises lines": ("route", raising(ValueError("one\n\x1b[2Jtwo"))),
+    "route exits": ("route", raising(SystemExit(3))),
+    "route is interrupted": ("route", raising(KeyboardInterrupt())),
     "route returns nothing": ("route", lambda _: None),
     "route returns too many": ("route", lambda given: np.append(given, 0)),
     "route returns rates": ("route", lambda given: given * 0.5),
     "route names no peer": ("route", lambda given: given + 2),
     "route names a negative peer": ("route", lambda given: given - 2),
     "send raises": ("send", fail),
+    "send exits": ("send", raising(SystemExit())),
     "send returns nothing": ("send", lambda _: None),
     "send is lost": ("send", changed(loc=3)),
     "send knows the future": ("send", changed(loc=99)),
@@ -130,6 +135,7 @@ WRONG = {
     "send has odd extras": ("send", changed(extras={"a": object()})),
     "send has too much": ("send", changed(extras={"a": np.zeros(1 << 20, np.float32)})),
     "receive raises": ("receive", fail),
+    "receive exits": ("receive", raising(SystemExit())),
     "receive returns nothing": ("receive", lambda _: None),
     "receive takes too few": ("receive", lambda peer_req: peer_req.token_ids[:-1]),
     "receive takes too many": ("receive", lambda peer_req: [*peer_req.token_ids, 65]),
@@ -208,6 +214,7 @@ def test_its_request_ends_and_the_server_lives(
         assert final.error is not None
         assert final.error.startswith("router failed: ")
         assert len(final.error) < 400
+        assert final.error.isprintable()
         here.assert_sound()
         assert here.run(1)[1].reason == "length"
         assert here.router_errors() == (wrong[0] != "entry")

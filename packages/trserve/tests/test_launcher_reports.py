@@ -40,7 +40,7 @@ def test_a_stop_interrupts_loading_and_nothing_later(monkeypatch: pytest.MonkeyP
             report("a model died")
         except KeyboardInterrupt:  # pytest would take it for the user's
             pytest.fail("a report interrupted a thread of the group")
-    assert lines[-1]["event"] == "a model died"
+    assert (lines[-1]["event"], lines[-1]["log_level"]) == ("a model died", "warning")
     reporters.clear()
     asyncio.run(load(stopped=True))
     assert not reporters, "loading went on"

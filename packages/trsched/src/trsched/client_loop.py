@@ -185,7 +185,7 @@ class ClientLoop:
         self._active_count.value += 1
         try:
             active.owner = entry = self._entry(request.sampling.seed)
-        except Exception as error:  # noqa: BLE001 - third-party code
+        except BaseException as error:  # noqa: BLE001 - third-party code, on this loop's thread
             self._end(active, "error", f"router failed: {describe(error)}")
             return
         if not self.alive[entry]:

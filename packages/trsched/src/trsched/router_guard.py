@@ -33,8 +33,9 @@ class Outgoing:
 class RouterGuard:
     """Calls the router of one subserver and checks what it returns.
 
-    Only RouterFailedError leaves these calls, and no state of a request has changed then: the
-    caller asks `forgive` what becomes of the request. forgiving: it goes on, degraded.
+    Only RouterFailedError leaves these calls (also where the router calls `sys.exit`, which would
+    else end the thread without a word), and no state of a request has changed then: the caller asks
+    `forgive` what becomes of the request. forgiving: it goes on, degraded.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class RouterGuard:
             _check_message(req, peer, message)
             record = self._peers.record(peer, message, decided_ns)
             return Outgoing(record, int(message.loc))
-        except Exception as error:  # noqa: BLE001 - third-party code
+        except BaseException as error:  # noqa: BLE001 - third-party code
             raise self._failure(error) from None
         finally:
             req.peer = 0
@@ -90,7 +91,7 @@ class RouterGuard:
         try:
             if list(self._router.receive(replace(peer_req, token_ids=tokens.copy()))) != tokens:
                 raise RouterOutputError("receive took other tokens than the peer has committed")
-        except Exception as error:  # noqa: BLE001 - third-party code
+        except BaseException as error:  # noqa: BLE001 - third-party code
             raise self._failure(error) from None
 
     def forgive(self, req: LocalRequest, error: RouterFailedError) -> bool:
@@ -120,10 +121,10 @@ class RouterGuard:
                 raise RouterOutputError(f"route named a peer outside 0 … {peers - 1}")
             destinations: list[int] = given.tolist()
             return destinations
-        except Exception as error:  # noqa: BLE001 - third-party code
+        except BaseException as error:  # noqa: BLE001 - third-party code
             raise self._failure(error) from None
 
-    def _failure(self, error: Exception) -> RouterFailedError:
+    def _failure(self, error: BaseException) -> RouterFailedError:
         """Count a failed call; the group hears of each text once, of the first few of them."""
         self._stats.router_errors += 1
         text = describe(error)
@@ -133,15 +134,16 @@ class RouterGuard:
         return RouterFailedError(text)
 
 
-def describe(error: Exception) -> str:
-    """What a router's failure says, as text that a record holds whatever the exception is like."""
+def describe(error: BaseException) -> str:
+    """What a router's failure says, as one line of text whatever the exception is like."""
     try:
         said = str(error)
     except Exception:  # noqa: BLE001 - third-party code
         said = "(no text)"
     if not isinstance(error, RouterOutputError | CodecError):
         said = f"{type(error).__name__}: {said}"
-    return said[:_LONGEST_ERROR].encode(errors="replace").decode()
+    said = said[:_LONGEST_ERROR].encode(errors="replace").decode()
+    return "".join(letter if letter.isprintable() else " " for letter in said).rstrip()
 
 
 def _alone(result: RouteResult, row: int) -> RouteResult:

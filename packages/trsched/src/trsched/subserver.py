@@ -90,7 +90,7 @@ class Subserver:
         try:
             while self.turn():
                 pass
-        except Exception as error:  # noqa: BLE001 - reported, not swallowed
+        except BaseException as error:  # noqa: BLE001 - reported, not swallowed
             self.stats.alive = False
             self._peers.report(Died(self.index, f"{type(error).__name__}: {error}"))
         finally:

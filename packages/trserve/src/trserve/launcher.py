@@ -79,7 +79,7 @@ async def _load(
         if not doing:  # a configuration that cannot be served is one line, not a log
             log_deployment(_log, deployment, url)
         doing = line
-        _log.info(line)
+        (_log.warning if opened else _log.info)(line)  # once it serves: what has failed
 
     def open_all() -> tuple[Group, Serving]:
         from trserve.open_serving import open_serving

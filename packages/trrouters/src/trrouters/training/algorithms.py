@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,6 +20,7 @@ except ImportError as missing:
 from trrouters.citer import CiterNetwork
 from trrouters.co_llm import DeferralHead
 from trrouters.r2r_network import R2RNetwork
+from trrouters.r2r_scorer import R2RScorer
 from trrouters.training.ranking import float32_beside
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ class Algorithm:
         learning_rate: that fits its network, at its peak.
         trusts_small: the score is confidence in the small model, not doubt.
         stays_at_threshold: a token of exactly this score is not handed over.
+        serving: the network as the router runs it: its scores are rounded otherwise, and a
+            threshold is one of them.
     """
 
     name: str
@@ -54,12 +58,13 @@ class Algorithm:
     learning_rate: float
     trusts_small: bool = False
     stays_at_threshold: bool = False
+    serving: Callable[[nn.Module], nn.Module] = lambda network: network
 
     @torch.inference_mode()
     def scores(self, network: nn.Module, rows: Rows) -> NDArray[np.float32]:
         """``[n]``, 0 to 1: what the router computes of these rows."""
-        network.eval()
-        parts = [network(*self.inputs(part)) for part in rows.chunks(8192)]
+        served = self.serving(copy.deepcopy(network).eval())
+        parts = [served(*self.inputs(part)) for part in rows.chunks(8192)]
         scores: NDArray[np.float32] = torch.cat(parts).sigmoid().numpy()
         return scores
 
@@ -142,6 +147,7 @@ ALGORITHMS = {
         lambda rows: rows.divergent >= 0,
         (_is_divergent,),
         learning_rate=3e-4,
+        serving=lambda network: R2RScorer(cast("R2RNetwork", network)),
     ),
     "citer": Algorithm(
         "citer",
@@ -153,6 +159,7 @@ ALGORITHMS = {
         learning_rate=2e-4,
         trusts_small=True,
         stays_at_threshold=True,
+        serving=lambda network: cast("CiterNetwork", network).for_serving(),
     ),
     "co_llm": Algorithm(
         "co_llm",

@@ -58,7 +58,7 @@ def check_group(config: GroupConfig) -> GroupPlan:
                 f"models[{i}]",
                 f"{model.name!r} and {config.models[0].name!r} have different vocabularies "
                 f"({vocabulary.fingerprint} and {vocabularies[0].fingerprint}): "
-                "token-level routing needs models of one tokenizer",
+                "token-level routing needs models of one tokenizer" + _about_deferral_rows(config),
             )
         if config.context > vocabulary.context_length:
             raise ConfigError(
@@ -109,6 +109,17 @@ def _vocabularies(config: GroupConfig) -> tuple[tuple[Vocabulary, ...], tuple[Pa
             vocabularies.append(ByteVocabulary(model.vocab_size))
             paths.append(None)
     return tuple(vocabularies), tuple(paths)
+
+
+def _about_deferral_rows(config: GroupConfig) -> str:
+    names = [
+        repr(model.name)
+        for model in config.models
+        if isinstance(model, LlamaCppModel) and model.deferral_row
+    ]
+    if not names:
+        return ""
+    return f" (the last token of {' and '.join(names)} was taken for its deferral row)"
 
 
 def model_identities(

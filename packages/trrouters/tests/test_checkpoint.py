@@ -199,6 +199,7 @@ def test_a_spoilt_file_is_named(
         ("/nowhere/router", "/nowhere/router"),
         ("x" * 5000, "name too long"),
         ("with\0null", "no such file"),
+        ("~no-such-user/router", "no such file: ~no-such-user/router"),
         ("package://no_such_package/router", "pip install no-such-package"),
         ("package://trrouters/no/router", "no file 'no/router'"),
         ("package://trrouters", "package://PACKAGE/FILE"),

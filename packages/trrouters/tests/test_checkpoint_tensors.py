@@ -13,6 +13,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="trrouters[torch] is not installed: no torch")
 pytest.importorskip("safetensors", reason="trrouters[torch] is not installed: no safetensors")
 
+from safetensors.torch import save_file
+
 from packages.trrouters.tests.tiny_checkpoints import (
     ARCHITECTURES,
     NETWORKS,
@@ -86,6 +88,15 @@ def test_a_number_that_is_not_finite_in_float32_is_found(tmp_path: Path) -> None
     assert "'row.bias' is not finite" in refusal("co_llm", folder)
 
 
+@trained
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
+def test_a_type_that_is_no_float_is_refused(tmp_path: Path, algorithm: str, dtype: Any) -> None:
+    tensors, name = tiny_tensors(algorithm), FIRST[algorithm]
+    folder = saved(tmp_path, algorithm)
+    save_file({**tensors, name: tensors[name].to(dtype)}, Path(folder) / "router.safetensors")
+    assert refusal(algorithm, folder) == f"tensor {name!r} has type {dtype}, not torch.float32"
+
+
 @pytest.mark.parametrize(
     ("argument", "value"),
     [
@@ -103,6 +114,7 @@ def test_a_number_that_is_not_finite_in_float32_is_found(tmp_path: Path) -> None
         ("widths", [10**15]),
         ("widths", []),
         ("widths", [16, 0]),
+        ("widths", [1] * 10**6),
         ("widths", [16, -24, 8]),
         ("widths", ["16"]),
         ("widths", "wide"),

@@ -73,26 +73,38 @@ class RouterCheckpoint:
         """
         import torch
 
+        for name, value in self.architecture.items():
+            # a network has a tensor for every layer: no time for millions of them
+            if isinstance(value, list) and len(value) > len(self.tensors):
+                raise CheckpointError(
+                    f"{self.source}: architecture: {name} has {len(value)} entries, "
+                    f"more than there are tensors"
+                )
         try:
             with torch.device("meta"):  # sizes only: no memory for an architecture of nonsense
                 built = network(**self.architecture)
         except (TypeError, ValueError, IndexError, RuntimeError) as error:
             said = str(error).partition("\n")[0]  # torch adds where in its code it was found
             raise CheckpointError(f"{self.source}: architecture: {said}") from error
-        self._check_tensors({name: wanted.shape for name, wanted in built.state_dict().items()})
+        self._check_tensors(built.state_dict())
         built.to_empty(device="cpu").load_state_dict(dict(self.tensors))
         return built.eval().requires_grad_(False)
 
-    def _check_tensors(self, shapes: Mapping[str, Sequence[int]]) -> None:
-        if missing := sorted(shapes.keys() - self.tensors.keys()):
+    def _check_tensors(self, network: Mapping[str, torch.Tensor]) -> None:
+        if missing := sorted(network.keys() - self.tensors.keys()):
             raise CheckpointError(f"{self.source}: no tensor {missing[0]!r}")
-        if foreign := sorted(self.tensors.keys() - shapes.keys()):
+        if foreign := sorted(self.tensors.keys() - network.keys()):
             raise CheckpointError(f"{self.source}: tensor {foreign[0]!r} has no use")
         for name, tensor in self.tensors.items():
-            if tensor.shape != shapes[name]:
+            wanted = network[name]
+            if tensor.shape != wanted.shape:
                 raise CheckpointError(
                     f"{self.source}: tensor {name!r} has shape {list(tensor.shape)}, "
-                    f"not {list(shapes[name])}"
+                    f"not {list(wanted.shape)}"
+                )
+            if tensor.is_floating_point() != wanted.is_floating_point():
+                raise CheckpointError(
+                    f"{self.source}: tensor {name!r} has type {tensor.dtype}, not {wanted.dtype}"
                 )
             if not tensor.float().isfinite().all():
                 raise CheckpointError(f"{self.source}: tensor {name!r} is not finite (NaN or inf)")

@@ -14,7 +14,10 @@ def locate(path: str) -> Path:
     Raises FileNotFoundError saying what is missing, ValueError for a malformed `package://` path.
     """
     if not path.startswith(_SCHEME):
-        found = Path(path).expanduser()
+        try:
+            found = Path(path).expanduser()
+        except RuntimeError as error:  # `~name` of nobody
+            raise FileNotFoundError(f"no such file: {path}") from error
         if not found.exists():
             raise FileNotFoundError(f"no such file: {path}")
         return found

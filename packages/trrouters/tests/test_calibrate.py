@@ -173,3 +173,11 @@ def test_evaluation_is_that_of_the_router(tmp_path: Path, algorithm: str) -> Non
 def test_r_stitch_is_created_with_a_calibrated_tau() -> None:
     tau = calibrate_entropy(tiny_rows(50), rate=0.2).threshold
     create_router("r_stitch", RouterContext(0, 2, TOP_K), {"tau": tau})
+
+
+@pytest.mark.parametrize("label", [1, 0, -1])
+def test_rows_of_one_kind_evaluate_nothing(label: int) -> None:
+    rows = tiny_rows(40)
+    rows.divergent[:] = label
+    with pytest.raises(ValueError, match="rows of both kinds"):
+        evaluate([tiny_checkpoint("citer")], rows)

@@ -190,6 +190,7 @@ def test_a_loss_that_is_not_finite(tmp_path: Path) -> None:
         ("co_llm", {"widths": [4]}, "co_llm.*widths"),
         ("r2r", {"depth": 4}, "r2r.*depth"),
         ("citer", {"widths": [0]}, "widths must be at least 1"),
+        ("r2r", {"widths": [10**15]}, "r2r: "),
     ],
 )
 def test_an_architecture_that_cannot_be(
@@ -202,3 +203,9 @@ def test_an_architecture_that_cannot_be(
 def test_no_epoch() -> None:
     with pytest.raises(ValueError, match="epochs must be at least 1, not 0"):
         FitSettings(epochs=0)
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
+def test_no_learning_rate(rate: float) -> None:
+    with pytest.raises(ValueError, match="learning rate must be above 0"):
+        FitSettings(learning_rate=rate)

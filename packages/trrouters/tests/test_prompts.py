@@ -63,6 +63,14 @@ def test_a_file_without_prompts(tmp_path: Path, name: str) -> None:
     assert name in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["prompts.txt", "prompts.jsonl"])
+def test_a_file_that_is_no_text_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"What\xff\xfe?")
+    with pytest.raises(ValueError, match="is not UTF-8 text") as caught:
+        read_prompts(tmp_path / name)
+    assert name in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("path", "said"),
     [

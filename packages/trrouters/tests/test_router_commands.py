@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch", reason="trrouters[training] is not installe
 for library in ("gguf", "llama_cpp", "rich", "safetensors"):
     pytest.importorskip(library, reason=f"trrouters[training] is not installed: no {library}")
 
-from safetensors.torch import save
+from safetensors.torch import load, save
 
 from packages.trrouters.tests.scripted_pair import Scripted, mostly, rule, scripted_pair
 from packages.trrouters.tests.tiny_checkpoints import edit_config, published_r2r, saved
@@ -144,7 +144,10 @@ def test_without_json_a_table(collected: Path, capsys: Capture) -> None:
     assert names == ["threshold", "rate", "recall"]
 
 
-def test_progress_goes_to_standard_error(tmp_path: Path, capsys: Capture) -> None:
+def test_progress_goes_to_a_terminal_on_standard_error(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for one
     assert main(collect_words(tmp_path, "--json")) == 0
     out, err = capsys.readouterr()
     assert "collecting" in err
@@ -154,6 +157,20 @@ def test_progress_goes_to_standard_error(tmp_path: Path, capsys: Capture) -> Non
     out, err = capsys.readouterr()
     assert "training" in err
     assert json.loads(out)["checkpoint"] == str(tmp_path / "router")
+
+
+def test_no_bars_in_files(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    assert main(collect_words(tmp_path)) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_an_algorithm_is_known_by_its_name_in_configurations(
+    tmp_path: Path, collected: Path, capsys: Capture
+) -> None:
+    words = ("train", "co_llm", "--data", str(collected), "--epochs", "1")
+    report(capsys, *words, "--out", str(tmp_path / "router"))
+    assert load_checkpoint(tmp_path / "router").algorithm == "co_llm"
 
 
 def test_a_published_router_is_converted(tmp_path: Path, capsys: Capture) -> None:
@@ -254,6 +271,15 @@ def test_damaged_data(
     assert (status, str(data / file) in said) == (2, True)
 
 
+def test_a_shard_with_rows_cut_off(tmp_path: Path, collected: Path, capsys: Capture) -> None:
+    data = shutil.copytree(collected, tmp_path / "data")
+    shard = load((data / "rows-00001.safetensors").read_bytes())
+    shard["entropy"] = shard["entropy"][:-1].clone()
+    (data / "rows-00001.safetensors").write_bytes(save(shard))
+    status, said = failure(capsys, "calibrate", "r_stitch", "--data", str(data), "--rate", "0.5")
+    assert (status, "rows-00001.safetensors: " in said, "entropy" in said) == (2, True, True)
+
+
 def test_what_cannot_be_learnt_or_continued(
     tmp_path: Path, collected: Path, capsys: Capture
 ) -> None:
@@ -263,7 +289,8 @@ def test_what_cannot_be_learnt_or_continued(
     assert (status, "widths" in said) == (2, True)
     shutil.copytree(collected, tmp_path / "data")
     status, said = failure(capsys, *collect_words(tmp_path, "--max-tokens", "5"))
-    assert (status, "was begun with" in said) == (2, True)
+    assert (status, "was begun with max_tokens 96, not 5" in said) == (2, True)
+    assert "pair" not in said.partition("begun")[2], "only what differs is said"
 
 
 @pytest.mark.parametrize(
@@ -271,6 +298,9 @@ def test_what_cannot_be_learnt_or_continued(
     [
         ("train", "me", "--data", "d", "--out", "o"),
         ("train", "r2r", "--data", "d", "--out", "o", "--widths", "8,0"),
+        ("train", "r2r", "--data", "d", "--out", "o", "--widths", "8,x"),
+        ("train", "r2r", "--data", "d", "--out", __file__),
+        ("collect", "--pair", "p", "--prompts", "f", "--out", __file__),
         ("train", "r2r", "--data", "d", "--out", "o", "--epochs", "0"),
         ("calibrate", "r_stitch", "--data", "d"),
         ("calibrate", "r_stitch", "--data", "d", "--rate", "0.1", "--recall", "0.1"),
@@ -281,13 +311,15 @@ def test_what_cannot_be_learnt_or_continued(
             for value in ("0", "-1", "x")
         ),
     ],
-    ids=lambda words: " ".join(words[-2:]),
+    ids=lambda words: " ".join(words[-2:]).rpartition("/")[2],
 )
 def test_words_that_cannot_be(capsys: Capture, words: tuple[str, ...]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(words)
     assert caught.value.code == 2
-    assert "usage: trrouters" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "usage: trrouters" in said
+    assert "invalid _" not in said, "names of functions are not for people"
 
 
 def test_an_installed_packages_router_is_not_rewritten(

@@ -188,6 +188,14 @@ def _record(
     }
     if path.exists():
         if (theirs := json.loads(path.read_text())) != ours:
-            raise SettingsChangedError(f"{path.parent} was begun with {theirs}, not with {ours}")
+            raise SettingsChangedError(f"{path.parent} was begun with {_difference(theirs, ours)}")
         return
     path.write_text(json.dumps(ours, indent=2) + "\n")
+
+
+def _difference(theirs: Any, ours: dict[str, Any]) -> str:
+    """The settings that differ, for people."""
+    if not isinstance(theirs, dict):
+        return "something else"
+    names = [name for name in ours if theirs.get(name) != ours[name]]
+    return "; ".join(f"{name} {theirs.get(name)}, not {ours[name]}" for name in names)

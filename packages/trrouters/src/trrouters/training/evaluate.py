@@ -25,8 +25,13 @@ def evaluate(checkpoints: Sequence[RouterCheckpoint], rows: Rows) -> dict[str, d
     ``roc_auc``: for divergent against other tokens (rows that were cut off are left out).
     ``rate``, ``recall``: at the checkpoint's threshold. ``recall_at_R``: when the share R of all
     tokens is handed over; handing over at random finds R.
+
+    Raises:
+        ValueError: when no row is divergent, or every one.
     """
     rows = rows.where(rows.divergent >= 0)
+    if len(set(rows.divergent.tolist())) < 2:
+        raise ValueError("evaluating takes rows of both kinds, divergent and not")
     report = {}
     for checkpoint in checkpoints:
         algorithm = ALGORITHMS[checkpoint.algorithm]

@@ -46,6 +46,8 @@ class FitSettings:
     def __post_init__(self) -> None:
         if self.epochs < 1:
             raise ValueError(f"epochs must be at least 1, not {self.epochs}")
+        if self.learning_rate is not None and not 0 < self.learning_rate < math.inf:
+            raise ValueError(f"learning rate must be above 0, not {self.learning_rate}")
 
 
 def fit(
@@ -75,8 +77,9 @@ def fit(
     torch.manual_seed(settings.seed)
     try:
         network = algorithm.network(**architecture)
-    except TypeError as error:
-        raise ValueError(f"{algorithm.name}: {error}") from error
+    except (TypeError, RuntimeError) as error:  # RuntimeError: no memory for such widths
+        said = str(error).partition("\n")[0]
+        raise ValueError(f"{algorithm.name}: {said}") from error
     loss = float("inf")
     for stage in algorithm.losses:
         loss = _fit_stage(algorithm, network, stage, train, validation, settings, progress)

@@ -1,4 +1,4 @@
-"""Progress bars on standard error, one a step."""
+"""Progress bars on standard error, one a step; none where that is not a terminal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def progress_bars() -> Iterator[Progress]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[words]}"),
     )
-    with Bars(*columns, console=Console(stderr=True)) as bars:
+    console = Console(stderr=True)
+    with Bars(*columns, console=console, disable=not console.is_terminal) as bars:
         latest = None
 
         def started(name: str, amount: float) -> None:

@@ -24,10 +24,13 @@ def read_prompts(path: str | Path, limit: int | None = None) -> list[str]:
 
     Raises:
         OSError: when the file cannot be read.
-        ValueError: naming the line that has no prompt.
+        ValueError: naming the line that has no prompt, or a file that is no text.
     """
     file = locate(str(path))
-    lines = file.read_text(encoding="utf-8").split("\n")  # JSON may hold U+2028 and the like
+    try:
+        lines = file.read_text(encoding="utf-8").split("\n")  # JSON may hold U+2028 and the like
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} is not UTF-8 text ({error.reason})") from error
     read = _jsonl if file.suffix in (".jsonl", ".json") else _text
     prompts = [read(line, f"{file}:{i}") for i, line in enumerate(lines, 1) if line.strip()]
     if not prompts:

@@ -25,7 +25,7 @@ def add_router_commands(commands: Commands) -> None:
     collect.add_argument(
         "--prompts", required=True, help="one a line, or .jsonl; package://PACKAGE/FILE works"
     )
-    collect.add_argument("--out", type=Path, required=True, help="directory; continued if begun")
+    collect.add_argument("--out", type=_folder, required=True, help="directory; continued if begun")
     collect.add_argument("--limit", type=_count, help="take the first so many prompts")
     collect.add_argument("--max-tokens", type=_count, default=96, help="longest answer")
     collect.add_argument(
@@ -38,9 +38,9 @@ def add_router_commands(commands: Commands) -> None:
 
     train = commands.add_parser("train", help="fit a router to collected rows")
     train.set_defaults(command=_train)
-    train.add_argument("algorithm", choices=["r2r", "citer", "co-llm"])
+    train.add_argument("algorithm", type=_dashed, choices=["r2r", "citer", "co-llm"])
     train.add_argument("--data", type=Path, required=True, help=_DATA)
-    train.add_argument("--out", type=Path, required=True, help="checkpoint folder to write")
+    train.add_argument("--out", type=_folder, required=True, help="checkpoint folder to write")
     train.add_argument("--epochs", type=_count, default=12, help="most times the rows are read")
     train.add_argument("--learning-rate", type=float, help="default: the algorithm's")
     train.add_argument("--widths", type=_widths, help="of the network's layers, e.g. 1024,1024")
@@ -66,24 +66,37 @@ def add_router_commands(commands: Commands) -> None:
     convert.add_argument("file", type=Path, help=".pt file")
     convert.add_argument("--large", required=True, help="name of the large model it is for")
     convert.add_argument("--small", help="name of the small model (default: the file says)")
-    convert.add_argument("--out", type=Path, required=True, help="checkpoint folder to write")
+    convert.add_argument("--out", type=_folder, required=True, help="checkpoint folder to write")
 
     for command in (collect, train, calibrate, evaluate, convert):
         command.add_argument("--json", action="store_true", help="print one line of JSON")
 
 
 def _count(text: str) -> int:
-    count = int(text)
+    try:
+        count = int(text)
+    except ValueError:
+        count = 0
     if count < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
+        raise argparse.ArgumentTypeError(f"must be a number of at least 1, not {text!r}")
     return count
 
 
 def _widths(text: str) -> list[int]:
-    widths = [int(part) for part in text.split(",")]
-    if min(widths) < 1:
-        raise argparse.ArgumentTypeError("widths must be positive")
-    return widths
+    return [_count(part) for part in text.split(",")]
+
+
+def _dashed(text: str) -> str:
+    """`co_llm`, as configurations say it, is `co-llm`."""
+    return text.replace("_", "-")
+
+
+def _folder(text: str) -> Path:
+    """Refused before hours of work, not after."""
+    path = Path(text)
+    if path.exists() and not path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is a file")
+    return path
 
 
 def _collect(options: argparse.Namespace) -> dict[str, Any]:

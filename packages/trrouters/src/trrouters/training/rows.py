@@ -141,6 +141,10 @@ def load_rows(directory: Path) -> Rows:
 
 def _load_shard(path: Path) -> Rows:
     try:
-        return Rows(**load_file(path))
+        rows = Rows(**load_file(path))
     except (SafetensorError, TypeError) as error:  # TypeError: other tensors than Rows has
         raise ValueError(f"{path} holds no collected rows: {error}") from error
+    for field in fields(Rows):
+        if (count := len(getattr(rows, field.name))) != len(rows):
+            raise ValueError(f"{path}: {count} {field.name} for {len(rows)} tokens")
+    return rows

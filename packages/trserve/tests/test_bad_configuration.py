@@ -104,7 +104,7 @@ CASES = [
     (CHECKPOINT % "of_citer", "router.settings: ", "of_citer is a 'citer' router, not 'co_llm'"),
     (CHECKPOINT % "half", "router.settings: ", "half/router.safetensors: No such file"),
     (CHECKPOINT % "pickled", "router.settings: ", "is not a safetensors file"),
-    (CHECKPOINT % "own_pair", "router.settings: ", "row.weight"),
+    (CHECKPOINT % "own_pair", "router.settings: ", "row.bias"),
     (CHECKPOINT % "other_pair", "router.settings: ", "small (gguf-1) + huge, not for small (prof"),
     (ROUTER % ("r2r", ""), "router.settings: ", "'checkpoint'"),
     (ROUTER % ("r2r", "checkpoint: 3"), "router.settings: ", "checkpoint: Expected `str`"),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -209,3 +210,12 @@ def test_no_epoch() -> None:
 def test_no_learning_rate(rate: float) -> None:
     with pytest.raises(ValueError, match="learning rate must be above 0"):
         FitSettings(learning_rate=rate)
+
+
+def test_a_collection_that_was_stopped_is_not_trained_on(tmp_path: Path) -> None:
+    write_rows(tmp_path, tiny_rows(60))
+    collected = json.loads((tmp_path / "collected.json").read_text())
+    collected["prompts"]["count"] += 1
+    (tmp_path / "collected.json").write_text(json.dumps(collected))
+    with pytest.raises(ValueError, match=r"rows of \d+ of \d+ prompts"):
+        train_router("citer", tmp_path)

@@ -49,6 +49,9 @@ def train_router(
     settings = settings or FitSettings()
     began = time.monotonic()
     rows, collected = load_rows(data), load_collected(data)
+    found, wanted = len(set(rows.prompts.tolist())), collected.prompts["count"]
+    if found != wanted:
+        raise ValueError(f"{data} has rows of {found} of {wanted} prompts: let `collect` finish")
     rows = rows.where(algorithm.usable(rows))
     if len(set(rows.prompts.tolist())) < 2:
         raise ValueError("training takes two prompts at least: one to learn from, one to check")

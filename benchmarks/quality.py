@@ -26,12 +26,12 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
-import yaml
 
 from benchmarks._curves import Point, area, bootstrap_weights
 from benchmarks._quality_plot import plot
@@ -42,10 +42,10 @@ from trrouters.training.evaluate import evaluate
 from trrouters.training.pair import open_pair
 from trrouters.training.prompts import HELD_OUT, TRAIN, read_prompts
 from trrouters.training.rows import load_rows
-from trsched.config import group_config
+from trsched.config import GroupConfig, RouterConfig
 from trsched.group import Group
 from trsched.request import GenerateRequest, SamplingParams
-from trserve.presets import preset_file
+from trserve.deployment import load_deployment
 from trserve.tokenizer import Tokenizer
 
 ALGORITHMS = ("r2r", "citer", "co_llm", "r_stitch")
@@ -59,19 +59,13 @@ Answers = list[tuple[list[int], list[int]]]
 """For each prompt its tokens and the model of each."""
 
 
-def configuration(preset: str, router: dict[str, Any] | None = None) -> dict[str, Any]:
-    config = yaml.safe_load(preset_file(preset).read_text(encoding="utf-8"))
-    del config["description"]
-    return {**config, "context": CONTEXT, "router": router or config["router"]}
+def configuration(preset: str, router: RouterConfig | None = None) -> GroupConfig:
+    group = load_deployment(preset=preset, flags={"context": CONTEXT}).group
+    return msgspec.structs.replace(group, router=router or group.router)
 
 
-@contextmanager
-def opened(config: dict[str, Any]) -> Iterator[Group]:
-    group = Group.open(group_config(config))
-    try:
-        yield group
-    finally:
-        group.close()
+def opened(config: GroupConfig) -> AbstractContextManager[Group]:
+    return closing(Group.open(config))
 
 
 class Bench:
@@ -130,8 +124,7 @@ class Bench:
         return Point(label, *np.array(rows, dtype=np.float64).T)
 
     def close(self) -> None:
-        self._pair.small.close()
-        self._pair.large.close()
+        self._pair.close()
 
 
 def _common_prefix(left: list[int], right: list[int]) -> Iterator[int]:
@@ -179,7 +172,7 @@ def sweep(bench: Bench, algorithm: str, rates: Sequence[float]) -> list[Point]:
 
 
 def coin(bench: Bench, rates: Sequence[float]) -> list[Point]:
-    with opened(configuration("smol-slm", {"name": "bernoulli", "settings": {"p": 0.0}})) as group:
+    with opened(configuration("smol-slm", RouterConfig("bernoulli", {"p": 0.0}))) as group:
         router: Any = group.plan.routers[0]
         points = []
         for rate in rates:
@@ -191,8 +184,8 @@ def coin(bench: Bench, rates: Sequence[float]) -> list[Point]:
 def mixture(bench: Bench, rates: Sequence[float]) -> list[Point]:
     points = []
     for rate in rates:
-        settings = {"weights": [1 - rate, rate]}
-        with opened(configuration("smol-me", {"name": "me", "settings": settings})) as group:
+        router = RouterConfig("me", {"weights": [1 - rate, rate]})
+        with opened(configuration("smol-me", router)) as group:
             points.append(bench.point(f"me weight={rate}", bench.answers(group)))
     return points
 
@@ -204,7 +197,7 @@ def ranking(prompts: Sequence[str], tokens: int) -> dict[str, float]:
             collect(pair, prompts, Path(folder), CollectSettings(max_tokens=tokens))
         rows = load_rows(Path(folder))
     trained = [
-        load_checkpoint(configuration(PRESET[name])["router"]["settings"]["checkpoint"], name)
+        load_checkpoint(configuration(PRESET[name]).router.settings["checkpoint"], name)
         for name in ALGORITHMS
         if name != "r_stitch"
     ]
@@ -224,7 +217,7 @@ def main() -> None:
     if seen := set(prompts) & set(read_prompts(TRAIN)):
         raise SystemExit(f"prompts that the routers were trained on: {sorted(seen)}")
     facts = {"prompts": count, "tokens": tokens, "held_out": HELD_OUT, "trained_on": TRAIN}
-    print(json.dumps({**facts, "config": configuration("smol-r2r")}))
+    print(json.dumps({**facts, "config": msgspec.to_builtins(configuration("smol-r2r"))}))
 
     bench = Bench(prompts, tokens)
     small, large = bench.point("small alone", bench.small), bench.point("large alone", bench.large)

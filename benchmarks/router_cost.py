@@ -21,16 +21,13 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
 from trrouters import BaseRouter, Need, RouteResult
 from trsched.check import GroupPlan, check_group
-from trsched.config import group_config
 from trsched.engines.base import Engine
 from trsched.engines.open_engine import open_engine
 from trsched.lease import Lease
 from trsched.request import SamplingParams
-from trserve.presets import preset_file
+from trserve.deployment import load_deployment
 
 BATCHES = (1, 4, 16)
 PRESETS = {
@@ -60,9 +57,8 @@ class Seen:
 
 
 def planned(preset: str) -> GroupPlan:
-    config = yaml.safe_load(preset_file(preset).read_text(encoding="utf-8"))
-    del config["description"]
-    return check_group(group_config({**config, "context": 512, "max_active": max(BATCHES)}))
+    flags = {"context": 512, "max_active": max(BATCHES)}
+    return check_group(load_deployment(preset=preset, flags=flags).group)
 
 
 def measure(

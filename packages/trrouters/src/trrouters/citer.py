@@ -10,12 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_linear_bn_eval
 
-from trrouters.base_router import BaseRouter, RouterContext
+from trrouters.base_router import RouterContext
 from trrouters.beside import beside
 from trrouters.checkpoint import check_sizes, check_threshold, load_checkpoint
-from trrouters.peer_req import PeerReq
-from trrouters.route_result import Destinations, RouteResult
-from trrouters.routed_request import RoutedRequest
+from trrouters.one_token_visits import OneTokenVisits
+from trrouters.route_result import RouteResult
 
 
 class CiterNetwork(nn.Module):
@@ -56,7 +55,7 @@ class CiterNetwork(nn.Module):
         return self
 
 
-class Citer(BaseRouter):
+class Citer(OneTokenVisits):
     """The small model's token is dropped where its confidence is low; the large one makes one.
 
     checkpoint: folder of the trained router (see `trrouters.checkpoint`). threshold: hand over
@@ -83,12 +82,6 @@ class Citer(BaseRouter):
         assert hidden is not None  # declared in `needs`
         return cast("Tensor", beside(self._network, hidden)(hidden).sigmoid())
 
-    def route(self, result: RouteResult) -> Destinations:
-        """Leave the small model where it is not confident; the large one always hands back."""
-        if self.index == 1:
-            return torch.ones(len(result.requests), dtype=torch.long)
-        return (self.scores(result) < self.threshold).long()
-
-    def send(self, req: RoutedRequest) -> PeerReq:
-        """The small model's token is dropped, the large one's stands."""
-        return self.hand_off(req, keep_token=self.index == 1)
+    def delegates(self, result: RouteResult) -> Tensor:
+        """Where the confidence is low."""
+        return self.scores(result) < self.threshold

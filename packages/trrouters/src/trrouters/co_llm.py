@@ -7,12 +7,11 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from trrouters.base_router import BaseRouter, RouterContext
+from trrouters.base_router import RouterContext
 from trrouters.beside import beside
 from trrouters.checkpoint import check_sizes, check_threshold, load_checkpoint
-from trrouters.peer_req import PeerReq
-from trrouters.route_result import Destinations, RouteResult
-from trrouters.routed_request import RoutedRequest
+from trrouters.one_token_visits import OneTokenVisits
+from trrouters.route_result import RouteResult
 
 
 class DeferralHead(nn.Module):
@@ -28,7 +27,7 @@ class DeferralHead(nn.Module):
         return cast("Tensor", self.row(hidden).squeeze(-1))
 
 
-class CoLlm(BaseRouter):
+class CoLlm(OneTokenVisits):
     """The base's token is dropped where its deferral probability exceeds η; the assistant makes it.
 
     checkpoint: folder of a trained deferral head (see `trrouters.checkpoint`); without one, the
@@ -76,12 +75,6 @@ class CoLlm(BaseRouter):
         head = beside(self._head, seen.hidden_states)
         return cast("Tensor", head(seen.hidden_states).sigmoid())
 
-    def route(self, result: RouteResult) -> Destinations:
-        """Defer above η; the assistant always hands back."""
-        if self.index == 1:
-            return torch.ones(len(result.requests), dtype=torch.long)
-        return (self.scores(result) > self.threshold).long()
-
-    def send(self, req: RoutedRequest) -> PeerReq:
-        """The base's token is dropped, the assistant's stands."""
-        return self.hand_off(req, keep_token=self.index == 1)
+    def delegates(self, result: RouteResult) -> Tensor:
+        """Where deferral is likelier than η."""
+        return self.scores(result) > self.threshold

@@ -10,19 +10,18 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from trrouters.base_router import BaseRouter, RouterContext
+from trrouters.base_router import RouterContext
 from trrouters.beside import beside
 from trrouters.checkpoint import check_threshold, load_checkpoint
 from trrouters.errors import CheckpointError
-from trrouters.peer_req import PeerReq
+from trrouters.one_token_visits import OneTokenVisits
 from trrouters.r2r_network import R2RNetwork
 from trrouters.r2r_scorer import R2RScorer
-from trrouters.route_result import Destinations, RouteResult
-from trrouters.routed_request import RoutedRequest
+from trrouters.route_result import RouteResult
 from trrouters.top_logits import top_logits
 
 
-class R2R(BaseRouter):
+class R2R(OneTokenVisits):
     """The small model's token is dropped where it looks divergent; the large one makes one token.
 
     checkpoint: folder of the trained router (see `trrouters.checkpoint`). threshold: θ, hand over
@@ -58,12 +57,6 @@ class R2R(BaseRouter):
         top = top_logits(seen.next_token_logits, network.top_k)
         return cast("Tensor", network(seen.hidden_states, seen.token_embeddings, top).sigmoid())
 
-    def route(self, result: RouteResult) -> Destinations:
-        """Leave the small model where divergent; the large one always hands back."""
-        if self.index == 1:
-            return torch.ones(len(result.requests), dtype=torch.long)
-        return (self.scores(result) >= self.threshold).long()
-
-    def send(self, req: RoutedRequest) -> PeerReq:
-        """The small model's token is dropped, the large one's stands."""
-        return self.hand_off(req, keep_token=self.index == 1)
+    def delegates(self, result: RouteResult) -> Tensor:
+        """Where the token looks divergent."""
+        return self.scores(result) >= self.threshold

@@ -53,8 +53,7 @@ def label_divergent(
     Args:
         large: runs the traces' sequences.
         traces: answers.
-        horizon: tokens after the differing one that must be the same (8 and more hardly differ:
-            what differs does so at once).
+        horizon: tokens after the differing one that must be the same.
         stop_ids: tokens that end an answer.
 
     Returns:

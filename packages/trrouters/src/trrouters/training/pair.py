@@ -80,14 +80,18 @@ class TrainingPair:
     def __enter__(self) -> Self:
         return self
 
+    def close(self) -> None:
+        """Free both models."""
+        self.small.close()
+        self.large.close()
+
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.small.close()
-        self.large.close()
+        self.close()
 
 
 def open_pair(name: str, *, sequences: int = 16, context: int = 512) -> TrainingPair:

@@ -47,3 +47,22 @@ def assert_equal(
         length = len(answer.tokens) if given_up else len(whole.tokens)
         assert answer.tokens == whole.tokens[:length], f"request {index}"
         assert answer.models == whole.models[:length], f"request {index}"
+
+
+def assert_served(
+    group: Group,
+    requests: Sequence[GenerateRequest],
+    expected: Sequence[Answer],
+    clients: Sequence[int] = (1, 4, 16),
+) -> None:
+    """Clients, some of which give up, get what is expected; the group closes and holds no KV."""
+    try:
+        for count in clients:
+            part = requests[: {1: 3, 4: 8, 16: 18}[count]]
+            give_up_after = {i: 2 + i % 5 for i in range(len(part)) if i % 4 == 3}
+            got = answers(group, part, count, give_up_after)
+            assert_equal(got, list(expected[: len(part)]), give_up_after)
+        assert group.drain(60)
+    finally:
+        group.close()
+    assert not any(subserver.sequences_used for subserver in group.status().subservers)

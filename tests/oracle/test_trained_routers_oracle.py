@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.oracle import sequential
-from tests.oracle.concurrent_clients import answers, assert_equal
+from tests.oracle.concurrent_clients import assert_served
 from tests.oracle.reference_routers import ROUNDING, ReferenceRouter
 from trrouters.package_path import locate
 from trsched.errors import ConfigError
@@ -82,16 +82,7 @@ def test_concurrent_equals_sequential(
     made_by = {model for answer in expected for model in answer.models}
     assert made_by == ({1} if settings.get("threshold") == 0.0 else {0, 1})
     group = open_group(router, {"checkpoint": CHECKPOINT[router], **settings}, **more)
-    try:
-        for count in (1, 4, 16):
-            part = requests[: {1: 3, 4: 8, 16: 18}[count]]
-            give_up_after = {i: 2 + i % 5 for i in range(len(part)) if i % 4 == 3}
-            got = answers(group, part, count, give_up_after)
-            assert_equal(got, expected[: len(part)], give_up_after)
-        assert group.drain(60)
-    finally:
-        group.close()
-    assert [subserver.sequences_used for subserver in group.status().subservers] == [0, 0]
+    assert_served(group, requests, expected)
 
 
 @pytest.mark.parametrize("tokens_per_call", [1, 3, 10])

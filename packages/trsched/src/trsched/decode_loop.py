@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from trcore import may_start
 from trrouters import RouteResult
-from trsched.batching import may_start
 from trsched.engines.base import Engine, StepResult
 from trsched.errors import RouterFailedError
 from trsched.local_request import LocalRequest

@@ -13,9 +13,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from trcore import PeerRing
+from trcore import PeerRing, effective_thresholds
 from trrouters import BaseRouter
-from trsched.batching import effective_thresholds
 from trsched.codec import decode_inbound
 from trsched.decode_loop import DecodeLoop
 from trsched.engines.base import Engine

@@ -23,7 +23,8 @@ Examples:
 \b
 Every setting can also come from the environment (--drain-timeout is
 TRSERVE_DRAIN_TIMEOUT) or from the file (its `server:` section; --context,
---kv-memory, --max-active and --max-queue stand at its top level).
+--kv-memory, --max-active, --max-queue, --mode and --delayed-batching stand at
+its top level).
 A flag beats the environment, the environment beats the file.
 
 \b

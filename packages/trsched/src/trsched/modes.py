@@ -1,0 +1,31 @@
+"""A group's configuration in the modes that routing is compared with."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace as changed
+
+from trsched.config import GroupConfig, RouterConfig
+
+
+def in_mode(config: GroupConfig) -> GroupConfig:
+    """The configuration that `config.mode` stands for, itself in mode `routed`.
+
+    `llm-only`, `slm-only`: the last or the first model alone, with the whole KV budget. `official`:
+    as the algorithms' own code runs, one request after another, the models taking turns.
+    """
+    match config.mode:
+        case "routed":
+            return config
+        case "official":
+            return changed(config, mode="routed", max_active=1, delayed_batching="off")
+        case "llm-only" | "slm-only":
+            model = config.models[-1 if config.mode == "llm-only" else 0]
+            return changed(
+                config,
+                mode="routed",
+                models=[model],
+                router=RouterConfig("fixed"),
+                delayed_batching="off",
+                execution="async",
+                on_router_error="fail",
+            )

@@ -1,0 +1,68 @@
+"""The thresholds with the highest predicted throughput, for one situation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+import trcore
+
+CHAIN_REQUESTS = 16
+"""Up to so many requests of two models the Markov chain is solved; beyond, it is simulated."""
+
+_QUANTA = 48
+_SIMULATED_TOKENS = 4000
+_SEED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What throughput depends on: P, C `[models, models]`, L_i `[models][active]` in seconds, N.
+
+    shared_device: whether the models take turns on one device.
+    """
+
+    routing: NDArray[np.float64]
+    commits: NDArray[np.float64]
+    step_seconds: Sequence[NDArray[np.float64]]
+    active: int
+    shared_device: bool
+
+    def alone(self) -> tuple[float, ...]:
+        """Tokens a second of each model if it served all requests by itself."""
+        return tuple(self.active / float(curve[self.active - 1]) for curve in self.step_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """The best thresholds, their predicted tokens a second, and those of the present ones."""
+
+    thresholds: tuple[int, ...]
+    predicted: float
+    present: float
+
+
+def optimum(situation: Situation, present: Sequence[int]) -> Optimum:
+    """Solve the chain of TokenRouter (arXiv 2610.12242, appendix on its model) or simulate it.
+
+    present: thresholds that `situation.active` requests cannot deadlock with.
+    """
+    model = (
+        situation.routing,
+        situation.commits,
+        situation.step_seconds,
+        situation.active,
+    )
+    shared = situation.shared_device
+    if len(present) == 2 and situation.active <= CHAIN_REQUESTS:
+        quantum = max(float(curve[-1]) for curve in situation.step_seconds) / _QUANTA
+        best = trcore.best_thresholds(*model, quantum=quantum, exclusive=shared)
+        now = trcore.solve(*model, present, quantum=quantum, exclusive=shared).throughput
+    else:
+        drawn = {"tokens": _SIMULATED_TOKENS, "seed": _SEED, "exclusive": shared}
+        best = trcore.search_thresholds(*model, start=present, **drawn)
+        now = trcore.simulate(*model, present, **drawn).throughput
+    return Optimum(tuple(best.thresholds), best.throughput, now)

@@ -13,19 +13,17 @@ def in_mode(config: GroupConfig) -> GroupConfig:
     `llm-only`, `slm-only`: the last or the first model alone, with the whole KV budget. `official`:
     as the algorithms' own code runs, one request after another, the models taking turns.
     """
-    match config.mode:
-        case "routed":
-            return config
-        case "official":
-            return changed(config, mode="routed", max_active=1, delayed_batching="off")
-        case "llm-only" | "slm-only":
-            model = config.models[-1 if config.mode == "llm-only" else 0]
-            return changed(
-                config,
-                mode="routed",
-                models=[model],
-                router=RouterConfig("fixed"),
-                delayed_batching="off",
-                execution="async",
-                on_router_error="fail",
-            )
+    if config.mode == "routed":
+        return config
+    eager = [changed(model, threshold=1) for model in config.models]
+    config = changed(config, models=eager, delayed_batching="off")
+    if config.mode == "official":
+        return changed(config, mode="routed", max_active=1)
+    return changed(
+        config,
+        mode="routed",
+        models=[config.models[-1 if config.mode == "llm-only" else 0]],
+        router=RouterConfig("fixed"),
+        execution="async",
+        on_router_error="fail",
+    )

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 WINDOW = 500.0
 """Request steps of a model over which its old ones lose their weight (to 1/e)."""
 
-_PRIOR_STEPS = 8.0
+_PRIOR_STEPS = 2.0
 _PRIOR_STAYS = 0.8
 
 
 class RoutingEstimate:
     """Exponentially weighted counts with a Dirichlet prior (Beta for two models).
 
-    The prior weighs as much as 8 steps, of which 80 % stay in their model, and doesn't fade.
+    The prior weighs as much as 2 steps, of which 80 % stay in their model, and doesn't fade.
     """
 
     def __init__(self, models: int) -> None:

@@ -13,7 +13,9 @@ import trcore
 CHAIN_REQUESTS = 16
 """Up to so many requests of two models the Markov chain is solved; beyond, it is simulated."""
 
-_QUANTA = 48
+_QUANTA = range(32, 65)
+"""The longest step is so many quanta of the chain's time: enough to compare thresholds."""
+
 _SIMULATED_TOKENS = 4000
 _SEED = 1
 
@@ -58,7 +60,7 @@ def optimum(situation: Situation, present: Sequence[int]) -> Optimum:
     )
     shared = situation.shared_device
     if len(present) == 2 and situation.active <= CHAIN_REQUESTS:
-        quantum = max(float(curve[-1]) for curve in situation.step_seconds) / _QUANTA
+        quantum = fitting_quantum(np.concatenate(situation.step_seconds))
         best = trcore.best_thresholds(*model, quantum=quantum, exclusive=shared)
         now = trcore.solve(*model, present, quantum=quantum, exclusive=shared).throughput
     else:
@@ -66,3 +68,10 @@ def optimum(situation: Situation, present: Sequence[int]) -> Optimum:
         best = trcore.search_thresholds(*model, start=present, **drawn)
         now = trcore.simulate(*model, present, **drawn).throughput
     return Optimum(tuple(best.thresholds), best.throughput, now)
+
+
+def fitting_quantum(seconds: NDArray[np.float64]) -> float:
+    """The unit of time in which durations, rounded, are least wrong (the worst of them)."""
+    quanta = np.max(seconds) / np.array(_QUANTA)
+    rounded = np.maximum(1.0, np.round(seconds / quanta[:, np.newaxis])) * quanta[:, np.newaxis]
+    return float(quanta[np.argmin(np.max(np.abs(rounded / seconds - 1.0), axis=1))])

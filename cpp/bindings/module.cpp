@@ -4,12 +4,16 @@
 #include <pybind11/pybind11.h>
 
 namespace trcore::python {
+void bind_batching(pybind11::module_& module);
+void bind_dtmc(pybind11::module_& module);
 void bind_peer_ring(pybind11::module_& module);
 void bind_pending_table(pybind11::module_& module);
 }  // namespace trcore::python
 
 PYBIND11_MODULE(_core, module) {
     module.doc() = "The C++ core of trcore; use it through the package trcore.";
+    trcore::python::bind_batching(module);
+    trcore::python::bind_dtmc(module);
     trcore::python::bind_peer_ring(module);
     trcore::python::bind_pending_table(module);
 }

@@ -1,11 +1,40 @@
-"""Shared-memory record ring and request table for token-level routing. Needs numpy only."""
+"""The core of token-level routing: records, requests, delayed batching. Needs numpy only."""
 
 from importlib.metadata import version
 from pathlib import Path
 
-from trcore._core import PeerRing, PendingTable, State, remove_stale_segments
+from trcore._core import (
+    BestThresholds,
+    ChainSolution,
+    PeerRing,
+    PendingTable,
+    ReducibleChainError,
+    State,
+    StateSpaceTooLargeError,
+    best_thresholds,
+    deadlock_free,
+    effective_thresholds,
+    may_start,
+    remove_stale_segments,
+    solve,
+)
 
-__all__ = ["PeerRing", "PendingTable", "State", "get_include", "remove_stale_segments"]
+__all__ = [
+    "BestThresholds",
+    "ChainSolution",
+    "PeerRing",
+    "PendingTable",
+    "ReducibleChainError",
+    "State",
+    "StateSpaceTooLargeError",
+    "best_thresholds",
+    "deadlock_free",
+    "effective_thresholds",
+    "get_include",
+    "may_start",
+    "remove_stale_segments",
+    "solve",
+]
 
 __version__ = version("trcore")
 
@@ -13,9 +42,8 @@ __version__ = version("trcore")
 def get_include() -> str:
     """Folder to pass to a C++20 compiler with -I for ``#include "trcore/peer_ring.hpp"``.
 
-    ``peer_ring.hpp`` and what it includes need nothing else; ``shm_segment.hpp``,
-    ``ring_owner.hpp`` and ``pending_table.hpp`` have bodies in ``libtrcore_core.a``, in the
-    folder ``lib`` beside this one.
+    ``peer_ring.hpp``, ``batching.hpp`` and what they include need nothing else; the other headers
+    have bodies in ``libtrcore_core.a``, in the folder ``lib`` beside this one.
     """
     import trcore._core
 

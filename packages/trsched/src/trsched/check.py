@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trcore import deadlock_free
 from trrouters import (
     BaseRouter,
     ModelIdentity,
@@ -14,7 +15,6 @@ from trrouters import (
     UnknownRouterError,
     create_router,
 )
-from trsched.batching import deadlock_free
 from trsched.config import GroupConfig, LlamaCppModel, ProfileModel
 from trsched.engines.requantize import FTYPES
 from trsched.errors import ConfigError, EngineError

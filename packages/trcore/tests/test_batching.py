@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trsched.batching import deadlock_free, effective_thresholds, may_start
+from trcore import deadlock_free, effective_thresholds, may_start
 
 THRESHOLDS = st.lists(st.integers(1, 40), min_size=1, max_size=6)
 SMALL = st.lists(st.integers(1, 5), min_size=1, max_size=4)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 MISSING = "–"
+_FIGURES = re.compile(r"\**-?\d|–$")
 
 _UNITS = (
     ("tok_s", "tok/s"),
@@ -24,11 +26,11 @@ _UNITS = (
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """The first column to the left, the others to the right."""
-    lines = [titles, ["---", *["---:"] * (len(titles) - 1)], *rows]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-    )
+    """Columns of figures to the right, others to the left."""
+    body = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    columns = zip(titles, *body, strict=True)
+    align = ["---:" if body and all(map(_FIGURES.match, cells)) else "---" for _, *cells in columns]
+    return "\n".join("| " + " | ".join(line) + " |" for line in [list(titles), align, *body])
 
 
 def figure(value: float | None, digits: int = 4) -> str:

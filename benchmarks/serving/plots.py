@@ -92,7 +92,7 @@ def bars(path: Path, measurements: Measurements, title: str) -> bool:
     panels = [w for w in WORKLOADS if any(found[w, s, a] for s in COMPARED for a in ALGORITHMS)]
     if not panels:
         return False
-    with canvas(path, title, len(panels), (1.2 + 3.8 * len(panels), 4.0)) as axes:
+    with canvas(path, title, len(panels), (2.4 + 3.8 * len(panels), 4.0)) as axes:
         for axis, workload in zip(axes, panels, strict=True):
             width = 0.8 / len(COMPARED)
             for place, system in enumerate(COMPARED):
@@ -105,7 +105,7 @@ def bars(path: Path, measurements: Measurements, title: str) -> bool:
             axis.set_title(workload, fontsize=9)
             axis.set_xticks(range(len(ALGORITHMS)), list(ALGORITHMS.values()), fontsize=8)
         axes[0].set_ylabel("tokens a second")
-        axes[0].legend(frameon=False, fontsize=8)
+        axes[-1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     return True
 
 
@@ -169,6 +169,7 @@ def thresholds(path: Path, points: Sequence[ThresholdPoint], title: str) -> bool
                 axis.plot(*zip(*marks, strict=True), "o", color=colour) if marks else None
             axis.set_title(f"N = {n}", fontsize=9)
             axis.set_xlabel("B of the large model")
+            axis.xaxis.get_major_locator().set_params(integer=True)
             axis.legend(frameon=False, fontsize=7)
         axes[0].set_ylabel("tokens a second")
     return True

@@ -66,10 +66,14 @@ def full_table(measured: Sequence[Measured]) -> str:
     return table(titles, [_full_row(each) for each in ordered])
 
 
+def clients(n: int) -> str:
+    return f"{n} client" if n == 1 else f"{n} clients"
+
+
 def load_name(setting: Setting) -> str:
     """The load of a setting, in few words."""
     if setting.concurrency:
-        return f"{setting.concurrency} clients"
+        return clients(setting.concurrency)
     return f"{setting.rate:.3g} requests/s, {setting.arrivals or 'open'}"
 
 
@@ -103,9 +107,7 @@ def curve_table(measurements: Measurements) -> str:
                 for each in found
             ]
             rows.append([f"`{system}`", *cells])
-    return (
-        table(["tok/s of all / of a user", *(f"{n} clients" for n in counts)], rows) if rows else ""
-    )
+    return table(["tok/s of all / of a user", *map(clients, counts)], rows) if rows else ""
 
 
 def step_table(breakdowns: Sequence[StepBreakdown]) -> str:

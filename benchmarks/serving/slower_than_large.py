@@ -16,6 +16,7 @@ from benchmarks.serving.cost_model import (
 from benchmarks.serving.markdown import MISSING, figure, table
 from benchmarks.serving.measured import Measured
 from benchmarks.serving.names import ALGORITHMS, LLM_ONLY, OURS
+from benchmarks.serving.routing_tables import clients
 from benchmarks.serving.workload import WORKLOADS
 
 INTRODUCTION = (
@@ -56,7 +57,7 @@ def slower_section(measurements: Measurements, costs: PairCosts | None) -> str:
         figures = (ours.routed_share, in_step_ms(costs, made, n), least, large_alone_ms(costs, n))
         rows.append([*cells, *map(figure, figures)])
         why = explain(costs, made, n, speed(ours, on), speed(alone, on))
-        reasons.append(f"- {name}, {setting.workload}, {n} clients: {why}")
+        reasons.append(f"- {name}, {setting.workload}, {clients(n)}: {why}")
     return "\n\n".join([INTRODUCTION, table(titles, rows), "\n".join(reasons)]).rstrip()
 
 

@@ -105,7 +105,14 @@ def routing_parts(routing: RoutingRecords, pictures: Mapping[str, str]) -> list[
         measurements = Measurements(here, engine)
         costs = routing.costs.get(engine)
         scales = ", ".join(f"{scale:g}" for scale in sorted({e.setting.scale for e in here}))
-        parts += [f"### {title}", f"Lengths are the workloads' times {scales} (`--scale`)."]
+        lengths = f"Lengths are the workloads' times {scales} (`--scale`)."
+        for stretch in sorted({e.setting.stretch for e in here if e.setting.stretch}):
+            lengths += (
+                f" A request is {stretch} tokens of a response, from a random place in it, what"
+                " comes before being its prompt (`--stretch`): prompts cost nothing here, so speeds"
+                " are those of whole responses."
+            )
+        parts += [f"### {title}", lengths]
         if costs is not None:
             parts.append(f"Step times: `{json.dumps(msgspec.to_builtins(costs))}`")
         parts += [comparison_table(measurements, workload) for workload in WORKLOADS]

@@ -42,7 +42,7 @@ def bernoulli(p: float, tokens_per_call: int = 1) -> dict[str, Any]:
 def predict(p: float, n: int) -> tuple[Thresholds, dict[Thresholds, float]]:
     """The best thresholds, and every feasible ones' tokens a second."""
     seconds = [[ms * 1e-3] for ms in STEP_MS]
-    best = trcore.best_thresholds([[1 - p, p], [1, 0]], COMMITS, seconds, n, quantum=1e-4)
+    best = trcore.best_thresholds([[1 - p, p], [1.0, 0.0]], COMMITS, seconds, n, quantum=1e-4)
     table, speeds = best.candidates
     return tuple(best.thresholds), {
         tuple(int(b) for b in row): float(speed) for row, speed in zip(table, speeds, strict=True)

@@ -20,6 +20,7 @@ ALGORITHMS: dict[str, tuple[str, dict[str, Any], int]] = {
     "fixed-1": ("fixed", {"model": 1}, 2),
     "bernoulli": ("bernoulli", {"p": 0.3}, 2),
     "bernoulli-bursts": ("bernoulli", {"p": 0.2, "tokens_per_call": 3}, 2),
+    "bernoulli-both-ways": ("bernoulli", {"p": 0.3, "q": 0.4}, 2),
     "me": ("me", {}, 2),
     "me3": ("me", {"weights": [1.0, 2.0, 3.0]}, 3),
 }
@@ -34,7 +35,7 @@ def plan(
             return sequential.fixed(settings["model"])
         case "bernoulli":
             calls = settings.get("tokens_per_call", 1)
-            return sequential.bernoulli(settings["p"], seed, prompt, calls)
+            return sequential.bernoulli(settings["p"], seed, prompt, calls, settings.get("q"))
     return sequential.mixture(settings.get("weights", [1.0] * models), seed)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace as changed
 
@@ -14,7 +16,7 @@ from trsched.modes import in_mode
 from trsched.request import TokenEvent
 
 
-def pair(mode: str, **group: object) -> GroupConfig:
+def pair(mode: str, **group: Any) -> GroupConfig:
     return profile_config("bernoulli", {"p": 0.5}, thresholds=[1, 3], mode=mode, **group)
 
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packages.trsched.tests.groups import profile_config, request
-from trcore import PeerRing
-from trsched.batching import deadlock_free, effective_thresholds
+from trcore import PeerRing, deadlock_free, effective_thresholds
 from trsched.group import Group
 from trsched.thresholds import FixedThresholds, TunedThresholds
 

@@ -35,7 +35,7 @@ def r2r(p: float) -> Route:
 
 
 def best_fixed(p: float, active: int) -> tuple[int, ...]:
-    found = trcore.best_thresholds([[1 - p, p], [1, 0]], COMMITS, [[SMALL], [LARGE]], active)
+    found = trcore.best_thresholds([[1 - p, p], [1.0, 0.0]], COMMITS, [[SMALL], [LARGE]], active)
     return tuple(found.thresholds)
 
 

@@ -11,6 +11,9 @@ import numpy as np
 ROUTING_STREAM = 1 << 32
 """Streams below this belong to the models' token sampling (stream = model index)."""
 
+RETURN_STREAM = ROUTING_STREAM + 1
+"""For decisions of a model that others have handed to, at positions where these drew, too."""
+
 _TO_UNIT = 1.0 / (1 << 53)
 _MASK = (1 << 64) - 1
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from trcore import may_start
 from trrouters import RouteResult
 from trsched.engines.base import Engine, StepResult
 from trsched.errors import RouterFailedError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from trcore import may_start
 from trsched.active_count import ActiveCount
-from trsched.batching import may_start
 from trsched.lockstep import Lockstep
 from trsched.stats import SubserverStats
 from trsched.thresholds import Thresholds

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 
-from trcore import PeerRing, effective_thresholds
+from trcore import PeerRing
 from trrouters import BaseRouter
 from trsched.codec import decode_inbound
 from trsched.decode_loop import DecodeLoop

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from trsched.batching import effective_thresholds
+from trcore import effective_thresholds
 
 
 class Thresholds(Protocol):

@@ -32,7 +32,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
     algorithm: empty where nothing is routed (`llm-only`). stretch: each request was only so many
     tokens of a response, from a random place in it (nothing: whole responses). concurrency: clients
-    of a closed loop, 0 for an open one at `rate` requests a second with `arrivals` ("poisson" or a trace's name).
+    of a closed loop, 0 for an open one at `rate` requests a second with `arrivals` ("poisson" or a
+    trace's name).
     """
 
     system: str

@@ -86,12 +86,15 @@ def test_steps_take_time_and_never_less_for_more_requests(
     seen: dict[int, tuple[int, float]],
 ) -> None:
     estimate = LatencyEstimate(LARGEST)
-    assert not estimate.known
     estimate.add(*turns({b: n for b, (n, _) in seen.items()}, {b: s for b, (_, s) in seen.items()}))
     assert estimate.known
     curve = estimate.curve(LARGEST)
     assert (curve > 0).all()
     assert (np.diff(curve) >= -1e-12).all()
+
+
+def test_nothing_is_known_at_first() -> None:
+    assert not LatencyEstimate(LARGEST).known
 
 
 def test_old_turns_fade() -> None:

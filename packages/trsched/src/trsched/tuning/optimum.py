@@ -16,7 +16,7 @@ CHAIN_REQUESTS = 16
 _QUANTA = range(32, 65)
 """The longest step is so many quanta of the chain's time: enough to compare thresholds."""
 
-_SIMULATED_TOKENS = 4000
+_TOKENS = 4000
 _SEED = 1
 
 
@@ -62,12 +62,13 @@ def optimum(situation: Situation, present: Sequence[int]) -> Optimum:
     if len(present) == 2 and situation.active <= CHAIN_REQUESTS:
         quantum = fitting_quantum(np.concatenate(situation.step_seconds))
         best = trcore.best_thresholds(*model, quantum=quantum, exclusive=shared)
-        now = trcore.solve(*model, present, quantum=quantum, exclusive=shared).throughput
-    else:
-        drawn = {"tokens": _SIMULATED_TOKENS, "seed": _SEED, "exclusive": shared}
-        best = trcore.search_thresholds(*model, start=present, **drawn)
-        now = trcore.simulate(*model, present, **drawn).throughput
-    return Optimum(tuple(best.thresholds), best.throughput, now)
+        now = trcore.solve(*model, present, quantum=quantum, exclusive=shared)
+        return Optimum(best.thresholds, best.throughput, now.throughput)
+    found = trcore.search_thresholds(
+        *model, tokens=_TOKENS, seed=_SEED, exclusive=shared, start=present
+    )
+    simulated = trcore.simulate(*model, present, tokens=_TOKENS, seed=_SEED, exclusive=shared)
+    return Optimum(found.thresholds, found.throughput, simulated.throughput)
 
 
 def fitting_quantum(seconds: NDArray[np.float64]) -> float:

@@ -69,9 +69,7 @@ void bind_dtmc(py::module_& module) {
         .def_readonly("quantum", &BestThresholds::quantum)
         .def_readonly("largest_chain", &BestThresholds::largest_chain)
         .def_property_readonly("candidates", [](const BestThresholds& b) {
-            return py::make_tuple(rows(b.candidates, b.thresholds.size()),
-                                  py::array_t<double>(static_cast<py::ssize_t>(b.throughputs.size()),
-                                                      b.throughputs.data())); })
+            return py::make_tuple(rows(b.candidates, b.thresholds.size()), column(b.throughputs)); })
         .def("__repr__", [](const BestThresholds& b) {
             return "<trcore.BestThresholds " + show_thresholds(b.thresholds) + ", " +
                    std::to_string(b.throughput) + " tokens/s>"; });

@@ -60,4 +60,8 @@ inline py::array_t<std::int64_t> rows(const std::vector<std::int64_t>& values, s
     return py::array_t<std::int64_t>(shape, values.data());
 }
 
+inline py::array_t<double> column(const std::vector<double>& values) {
+    return py::array_t<double>(static_cast<py::ssize_t>(values.size()), values.data());
+}
+
 }  // namespace trcore::python

@@ -43,13 +43,13 @@ std::vector<std::int64_t> feasible_thresholds(std::size_t models, std::int64_t r
     if (requests < 1) {
         throw std::invalid_argument("N: must be 1 or more, not " + std::to_string(requests));
     }
+    if (count_feasible(models, requests, most + 1) > most) {
+        throw std::invalid_argument("N: more than " + std::to_string(most) +
+                                    " thresholds are feasible: use search_thresholds");
+    }
     std::vector<std::int64_t> all;
     std::vector<std::int64_t> now(models, 1);
     for (;;) {
-        if (all.size() / models >= most) {
-            throw std::invalid_argument("N: more than " + std::to_string(most) +
-                                        " thresholds are feasible: use search_thresholds");
-        }
         all.insert(all.end(), now.begin(), now.end());
         std::size_t at = models;  // the next one, as in counting
         while (at > 0) {
@@ -60,6 +60,16 @@ std::vector<std::int64_t> feasible_thresholds(std::size_t models, std::int64_t r
         }
         if (at == 0) return all;
     }
+}
+
+// Of M numbers B_i - 1 >= 0 with a sum of at most N - 1 there are (N - 1 + M over M).
+std::size_t count_feasible(std::size_t models, std::int64_t requests, std::size_t most) noexcept {
+    double count = 1;
+    for (std::size_t i = 1; i <= models; ++i) {
+        count *= static_cast<double>(requests - 1) / static_cast<double>(i) + 1;
+        if (count >= static_cast<double>(most)) return most;
+    }
+    return static_cast<std::size_t>(count + 0.5);
 }
 
 std::size_t best_of(std::size_t models, std::span<const std::int64_t> candidates,

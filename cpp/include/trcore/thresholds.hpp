@@ -21,6 +21,10 @@ void check_thresholds(std::size_t models, std::int64_t requests,
                                                             std::int64_t requests,
                                                             std::size_t most);
 
+// How many those are, or `most` if there are at least so many.
+[[nodiscard]] std::size_t count_feasible(std::size_t models, std::int64_t requests,
+                                         std::size_t most) noexcept;
+
 // Which of `candidates` ([count, M]) to take: among those within 1e-9 (relative) of the highest
 // throughput the one with the smallest sum, then the first in order
 [[nodiscard]] std::size_t best_of(std::size_t models, std::span<const std::int64_t> candidates,

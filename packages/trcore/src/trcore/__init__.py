@@ -9,6 +9,8 @@ from trcore._core import (
     PeerRing,
     PendingTable,
     ReducibleChainError,
+    SearchedThresholds,
+    Simulated,
     State,
     StateSpaceTooLargeError,
     best_thresholds,
@@ -16,6 +18,8 @@ from trcore._core import (
     effective_thresholds,
     may_start,
     remove_stale_segments,
+    search_thresholds,
+    simulate,
     solve,
 )
 
@@ -25,6 +29,8 @@ __all__ = [
     "PeerRing",
     "PendingTable",
     "ReducibleChainError",
+    "SearchedThresholds",
+    "Simulated",
     "State",
     "StateSpaceTooLargeError",
     "best_thresholds",
@@ -33,6 +39,8 @@ __all__ = [
     "get_include",
     "may_start",
     "remove_stale_segments",
+    "search_thresholds",
+    "simulate",
     "solve",
 ]
 

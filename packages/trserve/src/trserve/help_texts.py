@@ -8,6 +8,7 @@ Start here:
   trserve launch --preset smol-rstitch    an OpenAI-compatible server on port 8000
   trserve chat --preset smol-rstitch      chat in the terminal, each model in its colour
   trserve check my.yaml                   is this configuration all right?
+  trserve profile --preset smol-rstitch   how long do its models' steps take?
 
 Every command explains itself: trserve launch --help
 """
@@ -56,4 +57,21 @@ Examples:
 
 \b
 Exit status: 0 all right; 2 not, with one line that names the setting.
+"""
+
+PROFILE = """Measure how long a step of each model takes: by batch size, and by tokens ingested.
+
+The models are loaded one after the other and have the machine to themselves.
+The latency of a step is the median of --steps of them, for sequences that hold
+--context-tokens; a resumed request brings several tokens into its step, so
+steps with 2, 4 and 8 of them are measured too and give the cost of one more.
+
+\b
+Examples:
+  trserve profile --preset smol-rstitch --out latency.yaml
+  trserve profile --config my.yaml --batches 1,4,16 --steps 50
+
+\b
+The entries of the file's `models:` are models of the engine `profile`: pasted
+into a configuration, they simulate what was measured.
 """

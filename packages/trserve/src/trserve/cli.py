@@ -231,6 +231,7 @@ def check(
 app.command(help=help_texts.PROFILE, short_help="Measure the models' latencies by batch size.")(
     cli_tuning.profile
 )
+app.command(help=help_texts.TUNE, short_help="Find the best batching thresholds.")(cli_tuning.tune)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

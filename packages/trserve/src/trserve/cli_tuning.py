@@ -1,4 +1,4 @@
-"""Declaration of `trserve profile`; `trserve.cli` adds it to the command."""
+"""Declarations of `trserve profile` and `trserve tune`; `trserve.cli` adds them to the command."""
 
 from __future__ import annotations
 
@@ -39,3 +39,72 @@ def profile(
         load_deployment(preset=preset, config=config, changes=changes or ()),
         ProfileOptions(batches, steps, context_tokens, out, as_json),
     )
+
+
+def tune(
+    profile: Annotated[
+        Path | None,
+        typer.Argument(metavar="PROFILE", help="Latencies: a file by trserve profile."),
+    ] = None,
+    latency_ms: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MS",
+            help="Latencies: of a step of one model, or by batch size: 6.0,6.1,6.3. Once a model.",
+        ),
+    ] = None,
+    p: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P", help="Routing: model 0 hands over so often, its token is dropped."
+        ),
+    ] = None,
+    q: Annotated[
+        float | None,
+        typer.Option(
+            metavar="Q", help="With --p: model 1 hands back so often. [default: after each token]"
+        ),
+    ] = None,
+    routing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MATRIX", help="Routing: by model, where a step leads: 0.65,0.35;1,0."
+        ),
+    ] = None,
+    commit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MATRIX", help="With --routing: tokens that such a step keeps. [default: 1]"
+        ),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Both, or what is missing: a server's saved /metrics."),
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(metavar="URL", help="The same, of a running server.")
+    ] = None,
+    concurrency: Annotated[
+        str, typer.Option(metavar="NUMBERS", help="Requests at the same time.")
+    ] = "1,2,4,8,16",
+    shared_device: Annotated[
+        bool | None,
+        typer.Option(
+            "--shared-device/--own-devices",
+            help="Whether models step by turns. [default: as profiled, else not]",
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it (PNG; needs matplotlib).")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Find thresholds."""
+    from trserve.commands.tune import TuneOptions
+    from trserve.commands.tune import tune as run
+    from trserve.tuning_inputs import TrafficOptions
+
+    traffic = TrafficOptions(
+        profile, latency_ms or (), p, q, routing, commit, log, url, shared_device
+    )
+    return run(TuneOptions(traffic, concurrency, plot, as_json))

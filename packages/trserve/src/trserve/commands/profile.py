@@ -160,4 +160,4 @@ def _print(profile: LatencyProfile, out: Path | None) -> None:
             "Latencies vary much: something else may use this machine. Better measure again."
         )
     if out is not None:
-        typer.echo(f"{out}: the profile")
+        typer.echo(f"{out}: the profile; next: trserve tune {out} --p 0.2")

@@ -10,6 +10,7 @@ is `benchmarks/results/REPORT.md`, of these runs and of the latest earlier ones 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import signal
@@ -92,7 +93,13 @@ def run_one(name: str, arguments: list[str], size: str, root: Path, limit_s: flo
         seconds=round(time.monotonic() - begun, 1),
         failure=failure,
         last_line={} if failure else found or {},
+        about=about(root / "benchmarks" / f"{name}.py"),
     )
+
+
+def about(module: Path) -> str:
+    """A benchmark's own words: its docstring."""
+    return ast.get_docstring(ast.parse(module.read_text("utf-8"))) or ""
 
 
 def stop(process: subprocess.Popen[str]) -> None:

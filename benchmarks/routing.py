@@ -13,7 +13,7 @@ On the real engine the models share all cores and take turns; nothing is pinned,
 own threads (see the configurations), and no two systems are under load at once.
 
 Run ``python -m benchmarks.routing`` (about an hour) or with ``--smoke`` (R2R alone, a minute or
-two); `--engine`, `--algorithms`, `--workloads`, `--scale`, `--clients` and `--trace` choose parts.
+two); `--engine`, `--algorithms`, `--workloads`, `--clients`, `--trace`, ... choose parts.
 Writes `results/routing.records.json` and the report; ends with one JSON object: see
 `benchmarks.serving.headline`.
 """
@@ -37,11 +37,11 @@ from benchmarks.serving.workload import WORKLOADS
 from trsched.errors import ConfigError
 
 CURVE = (1, 2, 4, 8, 16)
-NOTES = [
+NOTE = (
     "Profile engine: what a step ingests beyond one token costs nothing, in any system, so prompt "
     "caches are perfect and free; `readmit` is measured on the real engine, where it costs. "
     "`std-serving` gets its decisions for nothing: it repeats the path that ours took."
-]
+)
 
 
 def arguments() -> argparse.Namespace:
@@ -50,7 +50,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--engine", choices=("profile", "real", "both"), default="both")
     parser.add_argument("--algorithms", nargs="+", choices=list(ALGORITHMS))
     parser.add_argument("--workloads", nargs="+", choices=list(WORKLOADS))
-    parser.add_argument("--scale", type=float, help="lengths, times this  [default: 1/32]")
+    parser.add_argument(
+        "--scale", type=float, help="lengths, times this [default: 1 on profiles, else 1/32]"
+    )
+    parser.add_argument(
+        "--stretch",
+        type=int,
+        help="tokens of a response to measure, 0: all [default: 64 on profiles, else 0]",
+    )
     parser.add_argument(
         "--clients", nargs="+", type=int, help="of the curve  [default: 1 2 4 8 16]"
     )
@@ -72,29 +79,35 @@ def pairs(engine: str) -> list[Pair]:
     return found
 
 
+def scope(args: argparse.Namespace, engine: str) -> Scope:
+    smoke, profile = args.smoke, engine == "profile"
+    scale, stretch = (1.0, 16 if smoke else 64) if profile else (1 / 64 if smoke else 1 / 32, 0)
+    return Scope(
+        algorithms=tuple(args.algorithms or (["r2r"] if smoke else ALGORITHMS)),
+        workloads=tuple(args.workloads or (["low-effort"] if smoke else WORKLOADS)),
+        scale=args.scale or scale,
+        stretch=(stretch if args.stretch is None else args.stretch) or None,
+        curve=tuple(args.clients or ((1, 16) if smoke else CURVE)),
+        items_per_client=2 if smoke else 4,
+        open_loop=not smoke,
+        trace=args.trace,
+    )
+
+
 def main() -> None:
     """Measure and report."""
     args = arguments()
-    scope = Scope(
-        algorithms=tuple(args.algorithms or (["r2r"] if args.smoke else ALGORITHMS)),
-        workloads=tuple(args.workloads or (["low-effort"] if args.smoke else WORKLOADS)),
-        scale=args.scale or (1 / 64 if args.smoke else 1 / 32),
-        curve=tuple(args.clients or ((1, 16) if args.smoke else CURVE)),
-        items_per_client=2 if args.smoke else 4,
-        open_loop=not args.smoke,
-        trace=args.trace,
-    )
-    print(json.dumps({"scope": str(scope)}))
     measured: list[Measured] = []
     costs: dict[str, PairCosts] = {}
     for pair in pairs(args.engine):
-        runs = RoutingRuns(pair, scope)
-        measured += asyncio.run(runs.all())
+        here = scope(args, pair.engine)
+        print(f"{pair.engine}: {here}")
+        measured += asyncio.run(RoutingRuns(pair, here).all())
         if pair.costs is not None:
             costs[pair.engine] = pair.costs
-    save(RoutingRecords(measured=measured, costs=costs, notes=NOTES))
+    save(RoutingRecords(measured=measured, costs=costs, notes=[NOTE]))
     print(f"report: {write_report()}")
-    print(json.dumps({"benchmark": "routing", "scale": scope.scale, **headline(measured)}))
+    print(json.dumps({"benchmark": "routing", **headline(measured)}))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ import msgspec
 class BenchmarkRun(msgspec.Struct, frozen=True, kw_only=True):
     """date: ISO 8601, UTC, of its begin. failure: what went wrong; empty where nothing did.
 
-    last_line: the JSON object that it ended with.
+    last_line: the JSON object that it ended with. about: what it measures and what its figures
+    mean, in its own words.
     """
 
     name: str
@@ -21,6 +22,7 @@ class BenchmarkRun(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     failure: str = ""
     last_line: dict[str, Any] = {}
+    about: str = ""
 
 
 def save(run: BenchmarkRun, folder: Path) -> None:

@@ -40,11 +40,15 @@ class LlamaServer:
         self.port = port
         self.settings = settings
         self._n_probs = n_probs
-        self._tail = (
-            f',"n_probs":{n_probs},"cache_prompt":true,"temperature":0,"ignore_eos":true,'
-            '"samplers":["top_k"],"top_k":1,"return_tokens":true,'
-            '"response_fields":["tokens","timings","completion_probabilities"]}'
-        ).encode()
+        # The server picks response_fields by copying: with a list of tokens that costs more than
+        # sending all the rest too.
+        shown = (
+            f'"n_probs":{n_probs}'
+            if n_probs
+            else '"return_tokens":true,"response_fields":["tokens","timings"]'
+        )
+        tail = f',"cache_prompt":true,"temperature":0,"ignore_eos":true,{shown}}}'
+        self._tail = tail.encode()
 
     @property
     def configuration(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ def machine() -> dict[str, str]:
     facts = {
         "CPU": _field(Path("/proc/cpuinfo"), "model name") or platform.processor(),
         "cores": f"{os.cpu_count()}, of which this process may use {usable}",
-        "memory": _field(Path("/proc/meminfo"), "MemTotal"),
+        "memory": _gibibytes(_field(Path("/proc/meminfo"), "MemTotal")),
         "system": f"{platform.system()} {platform.release()}, {platform.machine()}",
         "Python": platform.python_version(),
     }
@@ -35,3 +35,8 @@ def _field(path: Path, name: str) -> str:
         return ""
     found = (line.partition(":") for line in lines)
     return next((value.strip() for key, _, value in found if key.strip() == name), "")
+
+
+def _gibibytes(text: str) -> str:
+    number = text.removesuffix(" kB")
+    return f"{int(number) / 2**20:.1f} GiB" if number.isdecimal() else text

@@ -30,8 +30,10 @@ class Latencies(msgspec.Struct, frozen=True):
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """What was measured.
 
-    algorithm: empty where nothing is routed (`llm-only`). concurrency: clients of a closed loop,
-    0 for an open one at `rate` requests a second with `arrivals` ("poisson" or a trace's name).
+    algorithm: empty where nothing is routed (`llm-only`). stretch: each request was only so many
+    tokens of a response, from a random place in it (nothing: whole responses). concurrency: clients
+    of a closed loop, 0 for an open one at `rate` requests a second with `arrivals` ("poisson" or a
+    trace's name).
     """
 
     system: str
@@ -39,6 +41,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     workload: str
     engine: Literal["profile", "real"]
     scale: float
+    stretch: int | None = None
     concurrency: int = 0
     rate: float = 0.0
     arrivals: str = ""

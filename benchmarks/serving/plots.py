@@ -24,6 +24,7 @@ from benchmarks.serving.records import RoutingRecords, StepBreakdown, ThresholdP
 from benchmarks.serving.workload import WORKLOADS
 
 COMPARED = (OURS, STD_SERVING, OFFICIAL, LLM_ONLY)
+THRESHOLDS = "thresholds.png"
 MAIN = f"{ALGORITHMS[MAIN_ALGORITHM]}, {MAIN_WORKLOAD}"
 
 
@@ -49,8 +50,7 @@ def write_plots(folder: Path, records: RoutingRecords) -> dict[str, str]:
     caption = "One step of the small model, part by part"
     add("step.png", caption, step_parts(folder / "step.png", records.steps, caption))
     caption = "Throughput over B: lines predicted by the Markov chain, marks measured (profile)"
-    drawn = thresholds(folder / "thresholds.png", records.thresholds, caption)
-    add("thresholds.png", caption, drawn)
+    add(THRESHOLDS, caption, thresholds(folder / THRESHOLDS, records.thresholds, caption))
     return written
 
 

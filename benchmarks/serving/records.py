@@ -18,7 +18,8 @@ FILE = "routing.records.json"
 class ThresholdPoint(msgspec.Struct, frozen=True):
     """Throughput (tok/s) at thresholds B = (small, large) with n requests active.
 
-    predicted: by the Markov chain. measured: on the profile engine, where that was tried.
+    predicted: by the Markov chain. measured: on the profile engine, where that was tried. Where the
+    routing records have none, the report takes those of `benchmarks.tuning`.
     """
 
     n: int

@@ -20,8 +20,8 @@ from benchmarks.serving.headline import headline
 from benchmarks.serving.machine import machine
 from benchmarks.serving.markdown import figure, table, unit
 from benchmarks.serving.names import ALGORITHMS, MAIN_ALGORITHM, MAIN_CONCURRENCY, MAIN_WORKLOAD
-from benchmarks.serving.plots import write_plots
-from benchmarks.serving.records import RESULTS, RoutingRecords
+from benchmarks.serving.plots import THRESHOLDS, write_plots
+from benchmarks.serving.records import RESULTS, RoutingRecords, ThresholdPoint
 from benchmarks.serving.routing_tables import (
     comparison_table,
     curve_table,
@@ -52,10 +52,12 @@ make bench B=routing       # one at its full size; ARGS=... goes to it
 
 def write_report(folder: Path = RESULTS) -> Path:
     """Make `REPORT.md` and its pictures in `folder` from the results that lie there."""
-    found = records.load(folder)
-    pictures = write_plots(folder, found) if found else {}
-    others = {path.name: "" for path in sorted(folder.glob("*.png")) if path.name not in pictures}
     runs = benchmark_run.load_all(folder)
+    found = records.load(folder) or RoutingRecords(measured=[])
+    if not found.thresholds:
+        found = msgspec.structs.replace(found, thresholds=tuned_thresholds(runs))
+    pictures = write_plots(folder, found)
+    others = {path.name: "" for path in sorted(folder.glob("*.png")) if path.name not in pictures}
     text = report_text(runs, found, {**pictures, **others}, machine(), datetime.now(UTC))
     path = folder / "REPORT.md"
     folder.mkdir(parents=True, exist_ok=True)
@@ -65,7 +67,7 @@ def write_report(folder: Path = RESULTS) -> Path:
 
 def report_text(
     runs: Sequence[BenchmarkRun],
-    routing: RoutingRecords | None,
+    routing: RoutingRecords,
     pictures: Mapping[str, str],
     facts: Mapping[str, str],
     now: datetime,
@@ -81,9 +83,13 @@ def report_text(
         parts.append(
             "**Smoke sizes show that everything runs. For figures to rely on take the full size.**"
         )
-    if routing is not None:
-        shown = {name: caption for name, caption in pictures.items() if caption}
+    shown = {name: caption for name, caption in pictures.items() if caption}
+    if routing.measured:
         parts += routing_parts(routing, shown)
+    if routing.thresholds:
+        parts += ["## Delayed batching's optimum, predicted and measured"]
+        parts += [threshold_table(routing.thresholds)]
+        parts += [_picture(name, shown[name]) for name in shown if name == THRESHOLDS]
     for run in runs:
         own = [name for name in pictures if not pictures[name] and name.startswith(run.name)]
         parts += [f"## {run.name}", *_run_parts(run, own)]
@@ -96,7 +102,7 @@ def routing_parts(routing: RoutingRecords, pictures: Mapping[str, str]) -> list[
     figures = headline(routing.measured)
     if figures:
         parts += ["### The figures that stand for all", headline_table(figures)]
-    parts += [f"![{caption}]({name})" for name, caption in pictures.items()]
+    parts += [_picture(name, pictures[name]) for name in pictures if name != THRESHOLDS]
     main = f"{ALGORITHMS[MAIN_ALGORITHM]}, {MAIN_WORKLOAD}"
     for engine, title in (("profile", "The profile engine"), ("real", "The real engine")):
         here = [each for each in routing.measured if each.setting.engine == engine]
@@ -105,7 +111,14 @@ def routing_parts(routing: RoutingRecords, pictures: Mapping[str, str]) -> list[
         measurements = Measurements(here, engine)
         costs = routing.costs.get(engine)
         scales = ", ".join(f"{scale:g}" for scale in sorted({e.setting.scale for e in here}))
-        parts += [f"### {title}", f"Lengths are the workloads' times {scales} (`--scale`)."]
+        lengths = f"Lengths are the workloads' times {scales} (`--scale`)."
+        for stretch in sorted({e.setting.stretch for e in here if e.setting.stretch}):
+            lengths += (
+                f" A request is {stretch} tokens of a response, from a random place in it, what"
+                " comes before being its prompt (`--stretch`): prompts cost nothing here, so speeds"
+                " are those of whole responses."
+            )
+        parts += [f"### {title}", lengths]
         if costs is not None:
             parts.append(f"Step times: `{json.dumps(msgspec.to_builtins(costs))}`")
         parts += [comparison_table(measurements, workload) for workload in WORKLOADS]
@@ -124,9 +137,23 @@ def routing_parts(routing: RoutingRecords, pictures: Mapping[str, str]) -> list[
         parts.append(_configurations(here))
     if routing.steps:
         parts += ["### One step of the small model", step_table(routing.steps)]
-    if routing.thresholds:
-        parts += ["### Predicted and measured optimum", threshold_table(routing.thresholds)]
     return parts
+
+
+def tuned_thresholds(runs: Sequence[BenchmarkRun]) -> list[ThresholdPoint]:
+    """What `benchmarks.tuning` measured: rows of B small, B large, predicted, measured."""
+    lines = [run.last_line for run in runs if run.name == "tuning"]
+    return [
+        ThresholdPoint(int(name.removeprefix("optimum_")), (small, large), predicted, found)
+        for line in lines
+        for name, value in line.items()
+        if name.startswith("optimum_") and isinstance(value, dict)
+        for small, large, predicted, found in value["rows"]
+    ]
+
+
+def _picture(name: str, caption: str) -> str:
+    return f"![{caption}]({name})"
 
 
 def _machine_table(facts: Mapping[str, str]) -> str:
@@ -152,7 +179,7 @@ def _run_parts(run: BenchmarkRun, pictures: Sequence[str]) -> list[str]:
     parts = [f"`{run.command}`, {run.size} size, {run.seconds:,.0f} s, begun {run.date}."]
     if run.failure:
         parts.append(f"**FAILED**: {run.failure}")
-    parts += [f"![{run.name}]({name})" for name in pictures]
+    parts += [run.about, *(_picture(name, run.name) for name in pictures)]
     if run.name != ROUTING and run.last_line:
         rows = [_figure_row(name, value) for name, value in run.last_line.items()]
         parts.append(table(["figure", "value", "unit"], rows))

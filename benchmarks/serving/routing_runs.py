@@ -47,11 +47,12 @@ _OPEN_LOAD = 0.6
 
 @dataclass(frozen=True)
 class Scope:
-    """What to measure. items_per_client: requests of a run over its clients."""
+    """What to measure. scale, stretch: see `workload.items`. items_per_client: of a run."""
 
     algorithms: Sequence[str]
     workloads: Sequence[str]
     scale: float
+    stretch: int | None
     curve: Sequence[int]
     items_per_client: int
     open_loop: bool
@@ -165,6 +166,7 @@ class RoutingRuns:
             workload=workload,
             engine=self.pair.engine,
             scale=self.scope.scale,
+            stretch=self.scope.stretch,
             **load,
         )
         self.measured.append(measure(run, setting, system.configuration))
@@ -193,7 +195,15 @@ class RoutingRuns:
 
     def _made(self, workload: str, count: int, seed: int) -> list[WorkItem]:
         pair = self.pair
-        return items(WORKLOADS[workload], count, self.scope.scale, seed, pair.encode, pair.frame)
+        return items(
+            WORKLOADS[workload],
+            count,
+            self.scope.scale,
+            seed,
+            pair.encode,
+            pair.frame,
+            self.scope.stretch,
+        )
 
     @property
     def _most(self) -> int:

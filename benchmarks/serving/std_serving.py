@@ -88,6 +88,10 @@ class StdServing:
             "servers": [server.configuration for server in self.servers],
         }
 
+    def recorded_tokens(self, item: WorkItem) -> list[int]:
+        """The tokens that stand in the end."""
+        return self._recorded[item.number].tokens
+
     async def serve(self, item: WorkItem) -> Outcome:
         """See `System`. The recorded tokens, as fast as the servers make their like."""
         recorded = self._recorded[item.number]

@@ -101,11 +101,16 @@ def items(
     seed: int,
     encode: Encode,
     frame: ChatFrame | None = None,
+    stretch: int | None = None,
 ) -> list[WorkItem]:
     """`n` requests, the same for the same arguments; another seed gives other prompts throughout.
 
     Lengths are drawn one from each n-th of their distribution and shuffled, so that few requests
     have its mean too.
+
+    stretch: each request is only so many tokens of a response, from a random place in it, what
+    comes before that place being part of the prompt. A long response is met as much more often as
+    it is longer. Where prompts cost nothing, speeds are those of whole responses.
     """
     rng = np.random.default_rng([seed, zlib.crc32(workload.name.encode())])
     shares = [(rng.permutation(n) + rng.random(n)) / max(n, 1) for _ in range(2)]
@@ -114,6 +119,13 @@ def items(
     for number in range(n):
         prompt = workload.prompt + workload.spread * (2 * shares[0][number] - 1)
         length = max(LEAST_PROMPT, round(prompt * scale))
+        share = shares[1][number]
+        if stretch is not None:
+            share = share_of_tokens(workload, share)
+        output = max(1, round(output_length(workload, share) * scale))
+        if stretch is not None and output > stretch:
+            length += int(rng.integers(output - stretch + 1))
+            output = stretch
         order = rng.permutation(len(questions))
         text = f"{_tag(number, seed)}: " + " ".join(questions[i] for i in order)
         body = _at_least(length, text, encode)
@@ -121,7 +133,7 @@ def items(
             WorkItem(
                 number=number,
                 prompt_ids=(frame or ChatFrame()).around(body, length),
-                max_tokens=max(1, round(output_length(workload, shares[1][number]) * scale)),
+                max_tokens=output,
                 seed=int(rng.integers(2**31)),
             )
         )
@@ -133,6 +145,13 @@ def output_length(workload: Workload, share: float) -> float:
     normal = NormalDist()
     spread = SIGMA * (normal.inv_cdf(max(share, 1e-9)) - normal.inv_cdf(1 - AT_CAP))
     return float(workload.cap * min(1.0, np.exp(spread)))
+
+
+def share_of_tokens(workload: Workload, share: float) -> float:
+    """The share of responses up to the one in which `share` of all responses' tokens are passed."""
+    below = (np.arange(1000) + 0.5) / 1000
+    tokens = np.cumsum([output_length(workload, each) for each in below])
+    return float(below[np.searchsorted(tokens, share * tokens[-1])])
 
 
 def _tag(number: int, seed: int) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.serving.breakdown import std_breakdown
 from benchmarks.serving.llama_server import installed, two_llama_servers
 from benchmarks.serving.speculative import speculative
 from benchmarks.serving.std_serving import Step
@@ -51,6 +52,7 @@ def test_a_slot_keeps_its_request() -> None:
         n_probs=(5, 0),
     ) as system:
         outcome, made = asyncio.run(steps())
+        parts = asyncio.run(std_breakdown(system, item, last=8))
     assert (outcome.tokens, outcome.models) == (recorded.tokens, recorded.models)
     replies: list[list[Any]] = [[], []]
     for step in made:
@@ -60,6 +62,10 @@ def test_a_slot_keeps_its_request() -> None:
     assert ingested == [[1] * 12, [1, 3, 3, 3]]
     for reply in replies[0]:
         assert len(reply["completion_probabilities"][0]["top_logprobs"]) == 5
+    assert parts["prompt_tokens"] == 1
+    assert 0 < parts["server_prompt"] < parts["step"]
+    assert 0 < parts["http_and_queue"] < parts["step"]
+    assert parts["engine"] > 0
 
 
 def test_drafts_are_accepted() -> None:

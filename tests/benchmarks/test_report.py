@@ -50,6 +50,7 @@ def a_run(name: str, failure: str = "", **last_line: object) -> BenchmarkRun:
         seconds=12.3,
         failure=failure,
         last_line={"benchmark": name, **last_line} if last_line else {},
+        about=f"What {name} costs.",
     )
 
 
@@ -79,6 +80,7 @@ def test_a_report_holds_the_figures_with_their_units_and_the_pictures(tmp_path: 
         "| `ring_process_p50_us` | 4.712 | µs |",
         "**FAILED**: exit status 3",
         "![quality](quality.png)",
+        "What handoff costs.",
         "make bench FULL=1",
         '`{"server": "delayed", "context": 512}`',
     ):
@@ -129,6 +131,17 @@ def test_a_report_may_be_written_from_a_part_or_from_nothing(tmp_path: Path) -> 
     assert "### The real engine" in text
     assert "`llm-only` was not measured." in text
     assert "profile engine" not in text.lower().replace("marks measured (profile)", "")
+
+
+def test_the_tuning_benchmark_s_thresholds_are_shown_where_routing_has_none(tmp_path: Path) -> None:
+    rows = [[1, 5, 399.0, 396.5], [1, 4, 386.8, 397.3]]
+    optimum = {"thresholds": [1, 5], "rows": rows}
+    run = a_run("tuning", optimum_8=optimum, optimum_gap_8=0.002)
+    benchmark_run.save(run, tmp_path)
+    text = write_report(tmp_path).read_text("utf-8")
+    assert "| 8 | (1, 5) | 399 | 396.5 | (1, 4) | 397.3 | 0.20 | 2 of 2 |" in text
+    assert (tmp_path / "thresholds.png").exists()
+    assert text.count("](thresholds.png)") == 1
 
 
 def test_records_survive_the_file(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from benchmarks import _suite
 from benchmarks.serving import benchmark_run
 
-GOOD = """
+GOOD = """'Is all well?'
 import json, sys
 print("hello")
 print(json.dumps({"benchmark": "it", "args": sys.argv[1:]}))
@@ -51,6 +51,7 @@ def test_each_last_line_is_kept_and_a_failure_stops_nothing(
         "e_good": "",
     }
     assert runs[0].last_line == {"benchmark": "it", "args": ["--smoke", "--x"]}
+    assert runs[0].about == "Is all well?"
     assert runs[0].command == "python -m benchmarks.a_good --smoke --x"
     assert benchmark_run.load_all(results) == runs
     report = (results / "REPORT.md").read_text("utf-8")

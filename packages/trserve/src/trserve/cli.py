@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from trserve import help_texts
+from trserve import cli_tuning, help_texts
 from trserve.cli_options import (
     AsJson,
     Changes,
@@ -226,6 +226,12 @@ def check(
         load_deployment(preset=preset, config=config, flags=flags, changes=changes or ()),
         as_json=as_json,
     )
+
+
+app.command(help=help_texts.PROFILE, short_help="Measure the models' latencies by batch size.")(
+    cli_tuning.profile
+)
+app.command(help=help_texts.TUNE, short_help="Find the best batching thresholds.")(cli_tuning.tune)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

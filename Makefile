@@ -6,6 +6,7 @@ PYTHON ?=
 ARGS ?=
 T ?=
 B ?=
+FULL ?=
 
 VENV   := .venv
 PY     := $(VENV)/bin/python
@@ -39,7 +40,8 @@ INSTALL := $(PIP) install --no-warn-script-location --constraint constraints.txt
 help:
 	@echo "make serve   set up and serve the demo pair      ARGS='--port 8080' passes more to trserve"
 	@echo "make test    lint, then every test               T=packages/trcore runs one group, ARGS='-k ring'"
-	@echo "make bench   every benchmark                     B=handoff runs one, ARGS=... goes to it"
+	@echo "make bench   smoke run of all, and a report      B=handoff runs one at full size, ARGS=... goes to it"
+	@echo "                                                 FULL=1 runs all at full size (hours)"
 	@echo "make lint    ruff, mypy --strict, import-linter"
 	@echo "make wheels  sdist and wheel of every package, into dist/"
 	@echo "make clean   remove what the other targets made, .venv too"
@@ -59,14 +61,9 @@ test: setup $(if $(T),,$(STAMPS)/lint)
 	  echo "make test: FAILED, pytest's exit status is $$s"; exit $$s; }
 	@echo "make test: $(if $(T),$(T) passed,lint and tests passed)"
 
+# the smoke size of every benchmark; at full size with B=, FULL=1 or ARGS=
 bench: setup
-	@list="$(if $(B),benchmarks/$(B).py,$(sort $(wildcard benchmarks/[a-z]*.py)))"; \
-	[ -n "$$list" ] || { echo "bench: benchmarks/ holds no benchmark"; exit 1; }; \
-	for f in $$list; do \
-	  [ -f "$$f" ] || { echo "bench: there is no $$f"; exit 1; }; \
-	  m=$$(basename "$$f" .py); echo "· benchmark $$m"; \
-	  $(PY) -m benchmarks.$$m $(ARGS) || { echo "bench: $$m FAILED"; exit 1; }; \
-	done
+	@$(PY) -m benchmarks._suite $(B) $(if $(B)$(FULL)$(ARGS),--full) $(if $(ARGS),-- $(ARGS))
 
 lint: setup
 	@rm -f $(STAMPS)/lint
@@ -75,7 +72,7 @@ lint: setup
 wheels: $(STAMPS)/wheels
 
 clean:
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) dist build benchmarks/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find cpp packages tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 	find cpp packages -name build -type d -prune -exec rm -rf {} +
 

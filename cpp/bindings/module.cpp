@@ -8,6 +8,7 @@ void bind_batching(pybind11::module_& module);
 void bind_dtmc(pybind11::module_& module);
 void bind_peer_ring(pybind11::module_& module);
 void bind_pending_table(pybind11::module_& module);
+void bind_philox(pybind11::module_& module);
 void bind_simulation(pybind11::module_& module);
 }  // namespace trcore::python
 
@@ -17,5 +18,6 @@ PYBIND11_MODULE(_core, module) {
     trcore::python::bind_dtmc(module);
     trcore::python::bind_peer_ring(module);
     trcore::python::bind_pending_table(module);
+    trcore::python::bind_philox(module);
     trcore::python::bind_simulation(module);
 }

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trrouters.draws import ROUTING_STREAM, uniform
+from trrouters.draws import RETURN_STREAM, ROUTING_STREAM, uniform
 from trsched.request import SamplingParams
 
 
@@ -82,9 +82,11 @@ def fixed(which: int) -> tuple[int, Decide]:
 
 
 def bernoulli(
-    p: float, seed: int, prompt_length: int, tokens_per_call: int = 1
+    p: float, seed: int, prompt_length: int, tokens_per_call: int = 1, q: float | None = None
 ) -> tuple[int, Decide]:
     def decide(model, position, logits, visit):
+        if model == 1 and q is not None:
+            return True, int(uniform(seed, prompt_length + position, RETURN_STREAM) >= q)
         if model == 1:
             return True, 0 if visit >= tokens_per_call else 1
         leaves = uniform(seed, prompt_length + position, ROUTING_STREAM) < p

@@ -20,6 +20,7 @@ ALGORITHMS: dict[str, tuple[str, dict[str, Any], int]] = {
     "fixed-1": ("fixed", {"model": 1}, 2),
     "bernoulli": ("bernoulli", {"p": 0.3}, 2),
     "bernoulli-bursts": ("bernoulli", {"p": 0.2, "tokens_per_call": 3}, 2),
+    "bernoulli-both-ways": ("bernoulli", {"p": 0.3, "q": 0.4}, 2),
     "me": ("me", {}, 2),
     "me3": ("me", {"weights": [1.0, 2.0, 3.0]}, 3),
 }
@@ -34,27 +35,38 @@ def plan(
             return sequential.fixed(settings["model"])
         case "bernoulli":
             calls = settings.get("tokens_per_call", 1)
-            return sequential.bernoulli(settings["p"], seed, prompt, calls)
+            return sequential.bernoulli(settings["p"], seed, prompt, calls, settings.get("q"))
     return sequential.mixture(settings.get("weights", [1.0] * models), seed)
 
 
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "eager": {"delayed_batching": "off"},
+    "delayed": {"delayed_batching": "fixed"},
+    "tuned": {"delayed_batching": "auto"},
+    "lockstep": {"execution": "lockstep"},
+    "readmit": {"delayed_batching": "fixed", "handoff": "readmit"},
+    "taking-turns": {"delayed_batching": "fixed", "overlap": False},
+}
+
+
 @pytest.mark.parametrize("clients", [1, 4, 16])
-@pytest.mark.parametrize("thresholds", ["eager", "delayed"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("sequences", ["ample", "scarce"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_concurrent_equals_sequential(
-    algorithm: str, clients: int, thresholds: str, sequences: str
+    algorithm: str, clients: int, schedule: str, sequences: str
 ) -> None:
     router, settings, count = ALGORITHMS[algorithm]
     config = profile_config(
         router,
         settings,
         models=count,
-        thresholds=[1] * count if thresholds == "eager" else [2, 3, 2][:count],
+        thresholds=[2, 3, 2][:count],
         eos_rate=0.02,
         max_active=16,
         # scarce: KV for 5 requests where 16 may be active, so pending KV is reclaimed all the time
         kv_memory="64MiB" if sequences == "ample" else f"{5 * 256 * count}KiB",
+        **SCHEDULES[schedule],
     )
     rng = random.Random(clients)
     requests = [
@@ -92,5 +104,5 @@ def test_concurrent_equals_sequential(
     subservers = group.status().subservers
     assert [subserver.sequences_used for subserver in subservers] == [0] * count
     assert [subserver.alive for subserver in subservers] == [True] * count
-    if sequences == "scarce" and clients == 16 and router != "fixed":
+    if sequences == "scarce" and clients == 16 and router != "fixed" and schedule == "delayed":
         assert sum(subserver.kv_reclaims for subserver in subservers) > 0

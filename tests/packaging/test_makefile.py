@@ -44,6 +44,24 @@ def test_help_lists_the_targets() -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        ((), "benchmarks._suite"),
+        (("B=overhead",), "benchmarks._suite overhead --full"),
+        (("B=overhead", "ARGS=--smoke --model slm"), "… overhead --full -- --smoke --model slm"),
+        (("FULL=1",), "benchmarks._suite --full"),
+    ],
+)
+def test_bench_runs_all_at_smoke_size_or_what_is_asked_for(
+    arguments: tuple[str, ...], command: str
+) -> None:
+    run = make(ROOT, "--dry-run", "bench", *arguments)
+    assert run.returncode == 0, run.stderr
+    last = " ".join(run.stdout.splitlines()[-1].split())
+    assert last.endswith(f"-m {command.replace('…', 'benchmarks._suite')}")
+
+
+@pytest.mark.parametrize(
     ("present", "line"),
     [
         ((), "missing: a C++ compiler"),

@@ -214,11 +214,7 @@ def test_a_forked_child_must_attach_anew() -> None:
 
 
 def test_public_names() -> None:
-    assert sorted(trcore.__all__) == [
-        "PeerRing",
-        "PendingTable",
-        "State",
-        "get_include",
-        "remove_stale_segments",
-    ]
+    assert sorted(trcore.__all__) == trcore.__all__
+    public = {name for name in vars(trcore) if not name.startswith("_")} - {"Path", "version"}
+    assert public == set(trcore.__all__)
     assert trcore.__version__

@@ -136,6 +136,8 @@ def test_wrong_number_of_models(name: str, n_models: int, wanted: str) -> None:
         ("bernoulli", "p", float("nan")),
         ("bernoulli", "p", "often"),
         ("bernoulli", "p", None),
+        ("bernoulli", "q", 1.1),
+        ("bernoulli", "q", float("nan")),
         ("bernoulli", "tokens_per_call", 0),
         ("bernoulli", "tokens_per_call", 1.5),
         ("r_stitch", "tau", float("inf")),

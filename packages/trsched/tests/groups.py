@@ -41,6 +41,8 @@ def profile_config(
             "context": 256,
             "kv_memory": "64MiB",
             "max_active": 8,
+            "overlap": True,
+            "delayed_batching": "fixed",
             **group,
         }
     )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from packages.trsched.tests.groups import request
 from trcore import PeerRing
 from trrouters import BaseRouter, RouterContext
+from trsched.active_count import ActiveCount
 from trsched.client_loop import ClientLoop
 from trsched.codec import GROUP, HandOff, decode_inbound, encode_report
 from trsched.messages import (
@@ -29,7 +30,6 @@ from trsched.messages import (
 )
 from trsched.request import Event, FinalEvent, TokenEvent, TokenLogprobs
 from trsched.stream import Stream
-from trsched.subserver import ActiveCount
 
 PROMPT = list(b"hello")
 

@@ -23,6 +23,7 @@ from trsched.messages import Admit
 from trsched.request import ModelSampling, SamplingParams
 from trsched.request_table import RequestTable
 from trsched.stats import SubserverStats
+from trsched.step_counters import StepCounters
 
 SLOTS = 5
 MODELS = 2
@@ -68,7 +69,7 @@ class RequestTableMachine(RuleBasedStateMachine):
     @initialize(sequences=st.integers(1, 3))
     def start(self, sequences: int) -> None:
         self.engine = CountingEngine(sequences)
-        self.stats = SubserverStats("test")
+        self.stats = SubserverStats("test", StepCounters(3, 8))
         self.table = RequestTable(SLOTS, MODELS, self.engine, self.stats, ModelSampling())
         self.group = PendingTable(SLOTS, 1)  # whoever hands out the handles
         self.known: dict[int, Known] = {}
@@ -242,7 +243,9 @@ REQUESTED = SamplingParams(temperature=0.5, top_p=0.6, top_k=7, seed=8, logprobs
 def admitted(
     engine: CountingEngine, count: int, own: ModelSampling | None = None
 ) -> tuple[RequestTable, list[LocalRequest]]:
-    table = RequestTable(count, MODELS, engine, SubserverStats("test"), own or ModelSampling())
+    table = RequestTable(
+        count, MODELS, engine, SubserverStats("test", StepCounters(3, 8)), own or ModelSampling()
+    )
     group = PendingTable(count, 1)
     requests = []
     for _ in range(count):

@@ -19,6 +19,7 @@ from trsched.request import ModelSampling, SamplingParams
 from trsched.request_table import RequestTable
 from trsched.router_guard import RouterGuard
 from trsched.stats import SubserverStats
+from trsched.step_counters import StepCounters
 
 
 class Ordered(BaseRouter):
@@ -61,7 +62,7 @@ def tensors(kind: str) -> Any:
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
 def test_rows_alone_are_the_rows_of_the_batch(kind: str) -> None:
     make = tensors(kind)
-    router, stats = Ordered(), SubserverStats("test")
+    router, stats = Ordered(), SubserverStats("test", StepCounters(3, 8))
     logits = make([[0.0, 1.0, 0.0], [float("nan"), 0.0, 0.0], [0.0, 0.0, 1.0]])
     ids, embeddings = make([7, 8, 9]), make([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     extra = make([[0.5], [1.5], [2.5]])
@@ -84,7 +85,7 @@ def test_rows_alone_are_the_rows_of_the_batch(kind: str) -> None:
 
 
 def test_a_sound_batch_is_routed_once() -> None:
-    router, stats = Ordered(), SubserverStats("test")
+    router, stats = Ordered(), SubserverStats("test", StepCounters(3, 8))
     logits: Any = np.eye(2)
     result = RouteResult(requests(2), np.array([1, 2]), LogitsOutput(logits))
     assert list(guard(router, stats).route(result)) == [0, 1]
@@ -103,7 +104,7 @@ class OnDevice:
 
 
 def test_destinations_may_be_where_the_outputs_are() -> None:
-    router, stats = Ordered(), SubserverStats("test")
+    router, stats = Ordered(), SubserverStats("test", StepCounters(3, 8))
     router.route = lambda result: OnDevice()  # type: ignore[assignment,method-assign,return-value]
     result = RouteResult(requests(2), np.array([1, 2]), LogitsOutput())
     assert list(guard(router, stats).route(result)) == [2, 0]

@@ -18,6 +18,7 @@ from trsched.request import (
     TokenLogprobs,
 )
 from trsched.stats import GroupStatus, SubserverStats
+from trsched.step_counters import StepCounters
 from trsched.stream import Deliver, Stream
 from trsched.vocabulary import Vocabulary
 
@@ -147,7 +148,7 @@ class ScriptedGroup:
             draining=self.draining,
             finished=dict(self._finished),
             subservers=[
-                SubserverStats(name=name, alive=alive)
+                SubserverStats(name, StepCounters(2, 8), alive=alive)
                 for name, alive in zip(("small", "large"), self.alive, strict=True)
             ],
         )

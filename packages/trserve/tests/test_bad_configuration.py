@@ -91,7 +91,7 @@ def refused(capsys, *arguments):
 CASES = [
     ("router.name=r_stich", "router.name: ", "r_stitch"),
     ("router.name=r_stitch", "router.name: ", "logits"),
-    ("router.settings.q=1", "router.settings: ", "'q'"),
+    ("router.settings.nothing=1", "router.settings: ", "'nothing'"),
     ("router.settings.p=2", "router.settings: ", "p must be a probability"),
     ("router.settings=3", "router.settings: ", "object"),
     (CHECKPOINT % "none", "router.settings: ", "/none"),

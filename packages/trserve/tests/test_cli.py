@@ -15,7 +15,9 @@ from trserve.cli import app, main
 HEAVY = ("fastapi", "httpx", "llama_cpp", "numpy", "rich", "structlog", "torch", "yaml")
 
 
-@pytest.mark.parametrize("command", [[], ["launch"], ["chat"], ["models"], ["check"]])
+@pytest.mark.parametrize(
+    "command", [[], ["launch"], ["chat"], ["models"], ["check"], ["profile"], ["tune"]]
+)
 def test_help_has_examples(command):
     result = CliRunner().invoke(app, [*command, "--help"], prog_name="trserve")
     assert result.exit_code == 0

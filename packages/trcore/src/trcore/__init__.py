@@ -21,6 +21,7 @@ from trcore._core import (
     search_thresholds,
     simulate,
     solve,
+    uniform,
 )
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "search_thresholds",
     "simulate",
     "solve",
+    "uniform",
 ]
 
 __version__ = version("trcore")

@@ -6,16 +6,17 @@ and a plain sequential program can replay them. Counter-based: Philox4x64 (Salmo
 
 from __future__ import annotations
 
-import numpy as np
+import trcore
 
 ROUTING_STREAM = 1 << 32
 """Streams below this belong to the models' token sampling (stream = model index)."""
 
-_TO_UNIT = 1.0 / (1 << 53)
+RETURN_STREAM = ROUTING_STREAM + 1
+"""For decisions of a model that others have handed to, at positions where these drew, too."""
+
 _MASK = (1 << 64) - 1
 
 
 def uniform(seed: int, position: int, stream: int) -> float:
     """A float64 in [0, 1): the draw of `stream` at token `position` of the request with `seed`."""
-    raw = np.random.Philox(key=seed & _MASK, counter=(position, stream, 0, 0)).random_raw()
-    return (int(raw) >> 11) * _TO_UNIT
+    return trcore.uniform(seed & _MASK, position, stream)

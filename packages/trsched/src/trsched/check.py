@@ -20,6 +20,7 @@ from trsched.engines.requantize import FTYPES
 from trsched.errors import ConfigError, EngineError
 from trsched.kv_budget import KvPlan, split_kv_budget
 from trsched.model_path import resolve_model_path
+from trsched.modes import in_mode
 from trsched.vocabulary import ByteVocabulary, GgufVocabulary, Vocabulary
 from trsched.weights_fingerprint import weights_fingerprint
 
@@ -44,12 +45,27 @@ class GroupPlan:
                 f"model {i} {model.name}: {model.engine_name}, KV {mib:.0f} MiB = "
                 f"{self.kv.sequences} × {self.kv.context} tokens, batch threshold {model.threshold}"
             )
+        lines.append(self._batching())
         lines.append(f"up to {self.max_active} requests at once, {self.config.max_queue} waiting")
         return lines
 
+    def _batching(self) -> str:
+        config = self.config
+        if config.execution == "lockstep":
+            return "models step in lockstep"
+        return {
+            "auto": "delayed batching tuned while serving, from these thresholds",
+            "fixed": "delayed batching with these thresholds",
+            "off": "no delayed batching",
+        }[config.delayed_batching]
+
 
 def check_group(config: GroupConfig) -> GroupPlan:
-    """Raises ConfigError naming the field for anything that could not be served."""
+    """Raises ConfigError naming the field for anything that could not be served.
+
+    The plan's configuration is the one that `config.mode` stands for.
+    """
+    config = in_mode(config)
     vocabularies, paths = _vocabularies(config)
     bytes_per_token = []
     for i, (model, vocabulary) in enumerate(zip(config.models, vocabularies, strict=True)):

@@ -16,6 +16,7 @@ import numpy as np
 
 from trcore import PeerRing, PendingTable, State
 from trrouters import BaseRouter, PeerReq, RouterOutputError
+from trsched.active_count import ActiveCount
 from trsched.active_request import ActiveRequest
 from trsched.admission import AdmissionQueue, Waiting
 from trsched.codec import GROUP, decode_report, encode_command, encode_hand_off
@@ -36,7 +37,6 @@ from trsched.patient_push import PATIENCE_S, push_patiently
 from trsched.request import Event, FinalEvent, FinishReason, TokenEvent
 from trsched.router_guard import describe
 from trsched.stream import Deliver, Stream
-from trsched.subserver import ActiveCount
 
 _DEADLINE_CHECK_S = 0.05
 

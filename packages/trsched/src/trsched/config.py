@@ -109,6 +109,12 @@ class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reclaimed under pressure). max_queue: requests that may wait for admission. overlap: let models
     of one machine step at the same time (off: they take turns on all cores).
     on_peer_death: whether a pair's requests go on with the model that is left, or fail.
+    mode: `routed`, or one that routing is compared with (see `modes`). delayed_batching: `auto`
+    finds the thresholds B while it serves (each model's `threshold` is where it starts), `fixed`
+    keeps those, `off` starts every batch at once. execution: `async`, or `lockstep`: the models
+    synchronise at every step. handoff: `resume` keeps a request's KV while it is at a peer,
+    `readmit` frees it at once and computes it anew. (`lockstep` and `readmit` are there to show
+    what the other is worth.)
     on_router_error: whether a request that the router fails on ends with an error, or goes on,
     marked degraded, in the model it is in (the next token is routed as ever). A bad `entry` ends
     its request in any case: no model has it yet.
@@ -122,6 +128,10 @@ class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_active: int | None = None
     max_queue: int = 1024
     overlap: bool = False
+    mode: Literal["routed", "llm-only", "slm-only", "official"] = "routed"
+    delayed_batching: Literal["auto", "fixed", "off"] = "auto"
+    execution: Literal["async", "lockstep"] = "async"
+    handoff: Literal["resume", "readmit"] = "resume"
     on_peer_death: Literal["degrade", "fail"] = "degrade"
     on_router_error: Literal["fail", "continue"] = "fail"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from trcore import may_start
 from trrouters import RouteResult
 from trsched.engines.base import Engine, StepResult
 from trsched.errors import RouterFailedError
@@ -20,9 +19,10 @@ from trsched.stats import SubserverStats
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Requests of one step by their engine sequence."""
+    """Requests of one step by their engine sequence. fresh: one of them has not run here before."""
 
     requests: dict[int, LocalRequest]
+    fresh: bool
 
 
 class DecodeLoop:
@@ -47,14 +47,14 @@ class DecodeLoop:
         self._peers = peers
         self._stats = stats
 
-    def start(self, threshold: int) -> Batch | None:
-        """The next batch: everything ready that has or gets KV, or None when too few wait."""
+    def start(self) -> Batch | None:
+        """The next batch: everything ready that has or gets KV, or None when there is nothing."""
         ready = self._table.ready
-        if not ready or not may_start(len(ready), threshold):
-            return None
         batch: dict[int, LocalRequest] = {}
+        fresh = False
         now = time.monotonic_ns()
         for req in list(ready):
+            fresh |= req.seq is None
             if not self._table.bring_kv_up(req):
                 continue
             assert req.seq is not None
@@ -62,7 +62,7 @@ class DecodeLoop:
             if req.arrived_ns:
                 self._stats.handoff_seconds.observe((now - req.arrived_ns) * 1e-9)
                 req.arrived_ns = 0
-        return Batch(batch) if batch else None
+        return Batch(batch, fresh) if batch else None
 
     def step(self, batch: Batch) -> StepResult:
         """Run the engine."""
@@ -74,6 +74,7 @@ class DecodeLoop:
 
     def finish(self, batch: Batch, result: StepResult) -> None:
         """Route every request that sampled a token; commit and report what stays or is kept."""
+        began = time.perf_counter()
         requests = tuple(batch.requests[seq] for seq in result.seqs)
         if not requests:
             return
@@ -95,6 +96,10 @@ class DecodeLoop:
         finally:  # what was handed over or committed is reported, whatever became of the rest
             if rows.handles:
                 self._peers.report(rows.events())
+                self._stats.step_counters.moved(rows.owners, rows.positions)
+        if not batch.fresh and len(requests) == len(batch.requests):
+            took = result.duration + time.perf_counter() - began
+            self._stats.step_counters.took(len(requests), took)
 
     def _settle(
         self,

@@ -8,9 +8,11 @@ from contextlib import nullcontext
 import msgspec
 
 from trcore import PeerRing
+from trsched.active_count import ActiveCount
 from trsched.check import GroupPlan, check_group
 from trsched.client_loop import ClientLoop
 from trsched.config import GroupConfig
+from trsched.delayed_batching import delayed_batching
 from trsched.engines.base import Engine
 from trsched.engines.open_engine import open_engine
 from trsched.errors import (
@@ -22,11 +24,14 @@ from trsched.errors import (
     RequestTooLongError,
 )
 from trsched.lease import Lease
+from trsched.lockstep import Lockstep
 from trsched.peers import Peers
 from trsched.request import FinishReason, GenerateRequest
-from trsched.stats import GroupStatus
+from trsched.starts import DelayedStarts, LockstepStarts, Starts
+from trsched.stats import GroupStatus, SubserverStats
+from trsched.step_counters import StepCounters
 from trsched.stream import Deliver, Stream, deliver_to_streams
-from trsched.subserver import ActiveCount, Subserver
+from trsched.subserver import Subserver
 from trsched.vocabulary import Vocabulary
 
 Report = Callable[[str], None]
@@ -70,6 +75,15 @@ class Group:
         degrade = (
             plan.config.on_peer_death == "degrade" and plan.routers[0].degradable and count == 2
         )
+        stats = [SubserverStats(engine.spec.name, StepCounters(count, slots)) for engine in engines]
+        thresholds, self._tuner = delayed_batching(plan, stats, rings, active, report)
+        lockstep = Lockstep(rings) if plan.config.execution == "lockstep" else None
+        starts: list[Starts] = [
+            DelayedStarts(index, thresholds, active, stats[index])
+            if lockstep is None
+            else LockstepStarts(index, lockstep, active)
+            for index in range(count)
+        ]
         self.subservers = [
             Subserver(
                 index,
@@ -77,9 +91,10 @@ class Group:
                 plan.routers[index],
                 rings[index],
                 Peers(index, rings, reports),
+                starts[index],
+                stats[index],
                 slots=slots,
-                thresholds=[model.threshold for model in plan.config.models],
-                active=active,
+                keep_kv=plan.config.handoff == "resume",
                 degrade=degrade,
                 forgiving=plan.config.on_router_error == "continue",
                 sampling=plan.config.models[index].sampling,
@@ -104,6 +119,8 @@ class Group:
         for subserver in self.subservers:
             subserver.run_in_thread()
         self._client_loop.start()
+        if self._tuner is not None:
+            self._tuner.start()
 
     @classmethod
     def open(
@@ -123,7 +140,7 @@ class Group:
         lease = nullcontext() if config.overlap else Lease()
         engines: list[Engine] = []
         try:
-            for index, model in enumerate(config.models):
+            for index, model in enumerate(plan.config.models):
                 try:
                     engines.append(open_engine(plan, index, lease, report))
                 except EngineError as error:
@@ -165,6 +182,7 @@ class Group:
             draining=self._draining,
             finished=dict(loop.finished),
             subservers=[subserver.stats for subserver in self.subservers],
+            tuning=None if self._tuner is None else self._tuner.status,
         )
 
     def drain(self, timeout: float | None = None) -> bool:
@@ -177,6 +195,8 @@ class Group:
         if self._closed:
             return
         self._draining = self._closed = True
+        if self._tuner is not None:
+            self._tuner.stop()
         self._client_loop.stop()
         for subserver in self.subservers:
             subserver.join()

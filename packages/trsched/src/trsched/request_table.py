@@ -16,7 +16,8 @@ class RequestTable:
     `ready` requests (state running) wait for the next batch in order of arrival; pending ones keep
     their KV until it is needed elsewhere. The PendingTable holds states, generations and anchors,
     so that a message for a request that has ended finds a dead handle and does no harm.
-    sampling: the model's own, which every sequence of it is started with.
+    sampling: the model's own, which every sequence of it is started with. keep_kv: whether a
+    pending request keeps its KV.
     """
 
     def __init__(
@@ -26,11 +27,14 @@ class RequestTable:
         engine: Engine,
         stats: SubserverStats,
         sampling: ModelSampling,
+        *,
+        keep_kv: bool = True,
     ) -> None:
         self._states = PendingTable(slots, models)
         self._engine = engine
         self._stats = stats
         self._sampling = sampling
+        self._keep_kv = keep_kv
         self._by_slot: list[LocalRequest | None] = [None] * slots
         self._holders: dict[LocalRequest, None] = {}  # pending with KV, longest pending first
         self._returned: dict[LocalRequest, None] = {}  # came back with KV and haven't run since
@@ -74,9 +78,11 @@ class RequestTable:
         return True
 
     def park(self, req: LocalRequest) -> None:
-        """Running → pending: skipped by the decode loop, its KV kept."""
+        """Running → pending: skipped by the decode loop, its KV kept (or not, if so configured)."""
         self._states.transition(req.rid, State.RUNNING, State.PENDING)
         self.ready.pop(req, None)
+        if not self._keep_kv:
+            self._free_kv(req)
         if req.seq is not None:
             self._holders[req] = None
 

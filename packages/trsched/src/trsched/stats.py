@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, field
 
+from trsched.step_counters import StepCounters
+
 
 @dataclass(slots=True)
 class Histogram:
@@ -39,6 +41,7 @@ class SubserverStats:
     """
 
     name: str
+    step_counters: StepCounters
     alive: bool = True
     waiting: int = 0
     running: int = 0
@@ -60,9 +63,31 @@ class SubserverStats:
     handoff_ready_seconds: Histogram = field(default_factory=lambda: Histogram(SECONDS_BOUNDS))
 
 
+@dataclass(frozen=True, slots=True)
+class TuningStatus:
+    """What the tuner knows and expects; speeds in committed tokens a second.
+
+    active: the N that this is for. routing[i][j]: estimated probability that a step of model i ends
+    with its request at model j. step_seconds[i]: estimated seconds of a step of model i by batch
+    size, from 1 to N. thresholds: B by model. predicted, measured: with these; measured over the
+    last seconds. alone: predicted for each model if it served all requests by itself.
+    """
+
+    active: int
+    routing: tuple[tuple[float, ...], ...]
+    step_seconds: tuple[tuple[float, ...], ...]
+    thresholds: tuple[int, ...]
+    predicted: float
+    measured: float
+    alone: tuple[float, ...]
+
+
 @dataclass(slots=True)
 class GroupStatus:
-    """A snapshot of a group. queued: requests not yet admitted; active: admitted, not yet ended."""
+    """A snapshot of a group. queued: requests not yet admitted; active: admitted, not yet ended.
+
+    tuning: what delayed batching goes by, None unless it is tuned while serving.
+    """
 
     name: str
     queued: int
@@ -71,3 +96,4 @@ class GroupStatus:
     draining: bool
     finished: dict[str, int]
     subservers: list[SubserverStats]
+    tuning: TuningStatus | None = None

@@ -11,9 +11,8 @@ during a step cannot join it anyway.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 
-from trcore import PeerRing, effective_thresholds
+from trcore import PeerRing
 from trrouters import BaseRouter
 from trsched.codec import decode_inbound
 from trsched.decode_loop import DecodeLoop
@@ -24,22 +23,17 @@ from trsched.peers import Peers
 from trsched.request import ModelSampling
 from trsched.request_table import RequestTable
 from trsched.router_guard import RouterGuard
+from trsched.starts import Starts
 from trsched.stats import SubserverStats
-
-
-class ActiveCount:
-    """N, the requests now active in the group; written by the client loop, read by subservers."""
-
-    def __init__(self) -> None:
-        self.value = 0
 
 
 class Subserver:
     """Runs on its own thread between `run_in_thread` and a `Stop` message.
 
-    slots: most requests of the group at once. thresholds: B of every subserver, as configured.
-    degrade: whether requests that want a dead peer go on here. forgiving: whether requests go on
-    here when the router fails. sampling: the model's own.
+    starts: says when a batch may start. slots: most requests of the group at once. keep_kv: whether
+    a request keeps its KV while it is at a peer. degrade: whether requests that want a dead peer go
+    on here. forgiving: whether requests go on here when the router fails. sampling: the model's
+    own.
     """
 
     def __init__(
@@ -49,27 +43,25 @@ class Subserver:
         router: BaseRouter,
         inbox: PeerRing,
         peers: Peers,
+        starts: Starts,
+        stats: SubserverStats,
         *,
         slots: int,
-        thresholds: Sequence[int],
-        active: ActiveCount,
+        keep_kv: bool,
         degrade: bool,
         forgiving: bool,
         sampling: ModelSampling,
     ) -> None:
         self.index = index
-        self.stats = SubserverStats(name=engine.spec.name)
+        self.stats = stats
         self._engine = engine
         self._inbox = inbox
         self._peers = peers
-        self._thresholds = thresholds
-        self._active = active
-        self._table = RequestTable(slots, router.n_models, engine, self.stats, sampling)
-        guard = RouterGuard(index, router, self._table, peers, self.stats, forgiving=forgiving)
-        self._inter_model = InterModelLoop(index, guard, self._table, peers, self.stats)
-        self._decode = DecodeLoop(
-            index, engine, guard, self._table, peers, self.stats, degrade=degrade
-        )
+        self._starts = starts
+        self._table = RequestTable(slots, router.n_models, engine, stats, sampling, keep_kv=keep_kv)
+        guard = RouterGuard(index, router, self._table, peers, stats, forgiving=forgiving)
+        self._inter_model = InterModelLoop(index, guard, self._table, peers, stats)
+        self._decode = DecodeLoop(index, engine, guard, self._table, peers, stats, degrade=degrade)
         self._thread: threading.Thread | None = None
 
     def run_in_thread(self) -> None:
@@ -91,6 +83,7 @@ class Subserver:
                 pass
         except BaseException as error:  # noqa: BLE001 - reported, not swallowed
             self.stats.alive = False
+            self._starts.end(0)
             self._peers.report(Died(self.index, f"{type(error).__name__}: {error}"))
         finally:
             self._engine.close()
@@ -103,17 +96,14 @@ class Subserver:
                 self._table.record_states()
                 return False
             self._inter_model.handle(message)
-        batch = self._decode.start(self._threshold())
-        if batch is None:
-            self._table.record_states()
-            self._inbox.wait(None)
-            return True
-        result = self._decode.step(batch)
-        self._decode.finish(batch, result)
+        stepped = False
+        if self._starts.begin(len(self._table.ready)):
+            batch = self._decode.start()
+            if batch is not None:
+                self._decode.finish(batch, self._decode.step(batch))
+                stepped = True
+            self._starts.end(len(self._table.ready))
         self._table.record_states()
+        if not stepped:
+            self._inbox.wait(None)
         return True
-
-    def _threshold(self) -> int:
-        effective = effective_thresholds(self._thresholds, self._active.value)[self.index]
-        self.stats.threshold = effective
-        return effective

@@ -10,8 +10,18 @@ from typing import Annotated
 
 import typer
 
-from trserve import help_texts
-from trserve.cli_options import AsJson, Changes, Config, Context, KvMemory, MaxActive, Preset
+from trserve import cli_tuning, help_texts
+from trserve.cli_options import (
+    AsJson,
+    Changes,
+    Config,
+    Context,
+    DelayedBatching,
+    KvMemory,
+    MaxActive,
+    Mode,
+    Preset,
+)
 
 BAD_CONFIGURATION = 2
 INTERRUPTED = 130
@@ -67,6 +77,8 @@ def launch(
     max_queue: Annotated[
         int | None, typer.Option(metavar="N", help="Requests that may wait for their turn.")
     ] = None,
+    mode: Mode = None,
+    delayed_batching: DelayedBatching = None,
     request_timeout: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", help="A request that takes longer ends. [default: never]"),
@@ -118,6 +130,8 @@ def launch(
         "kv_memory": kv_memory,
         "max_active": max_active,
         "max_queue": max_queue,
+        "mode": mode,
+        "delayed_batching": delayed_batching,
     }
     return run(load_deployment(preset=preset, config=config, flags=flags, changes=changes or ()))
 
@@ -193,17 +207,31 @@ def check(
     context: Context = None,
     kv_memory: KvMemory = None,
     max_active: MaxActive = None,
+    mode: Mode = None,
+    delayed_batching: DelayedBatching = None,
     as_json: AsJson = False,
 ) -> int:
     """Check without starting."""
     from trserve.commands.check import check_deployment
     from trserve.deployment import load_deployment
 
-    flags = {"context": context, "kv_memory": kv_memory, "max_active": max_active}
+    flags = {
+        "context": context,
+        "kv_memory": kv_memory,
+        "max_active": max_active,
+        "mode": mode,
+        "delayed_batching": delayed_batching,
+    }
     return check_deployment(
         load_deployment(preset=preset, config=config, flags=flags, changes=changes or ()),
         as_json=as_json,
     )
+
+
+app.command(help=help_texts.PROFILE, short_help="Measure the models' latencies by batch size.")(
+    cli_tuning.profile
+)
+app.command(help=help_texts.TUNE, short_help="Find the best batching thresholds.")(cli_tuning.tune)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -34,4 +34,19 @@ KvMemory = Annotated[
 MaxActive = Annotated[
     int | None, typer.Option(metavar="N", help="Requests served at the same time.")
 ]
+Mode = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODE",
+        help="routed, or to compare: llm-only, slm-only, official (one request after another). "
+        "[default: routed]",
+    ),
+]
+DelayedBatching = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOW",
+        help="auto (tuned while serving), fixed (each model's threshold) or off. [default: auto]",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]

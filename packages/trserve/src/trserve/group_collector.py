@@ -13,6 +13,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from trsched.stats import GroupStatus, Histogram, SubserverStats
+from trserve.batching_metrics import batching_metrics
 
 _GAUGES: tuple[tuple[str, str, Callable[[SubserverStats], float]], ...] = (
     ("up", "1 while the model answers", lambda s: s.alive),
@@ -72,6 +73,7 @@ class GroupCollector(Collector):
             yield counter
         for name, text, read in _HISTOGRAMS:
             yield _histogram(name, text, read, status.subservers)
+        yield from batching_metrics(status)
 
 
 def _group(status: GroupStatus) -> Iterator[Metric]:

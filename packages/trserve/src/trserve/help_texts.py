@@ -8,6 +8,8 @@ Start here:
   trserve launch --preset smol-rstitch    an OpenAI-compatible server on port 8000
   trserve chat --preset smol-rstitch      chat in the terminal, each model in its colour
   trserve check my.yaml                   is this configuration all right?
+  trserve profile --preset smol-rstitch   how long do its models' steps take?
+  trserve tune latency.yaml --p 0.2       which batching thresholds suit that?
 
 Every command explains itself: trserve launch --help
 """
@@ -23,7 +25,8 @@ Examples:
 \b
 Every setting can also come from the environment (--drain-timeout is
 TRSERVE_DRAIN_TIMEOUT) or from the file (its `server:` section; --context,
---kv-memory, --max-active and --max-queue stand at its top level).
+--kv-memory, --max-active, --max-queue, --mode and --delayed-batching stand at
+its top level).
 A flag beats the environment, the environment beats the file.
 
 \b
@@ -55,4 +58,43 @@ Examples:
 
 \b
 Exit status: 0 all right; 2 not, with one line that names the setting.
+"""
+
+PROFILE = """Measure how long a step of each model takes: by batch size, and by tokens ingested.
+
+The models are loaded one after the other and have the machine to themselves.
+The latency of a step is the median of --steps of them, for sequences that hold
+--context-tokens; a resumed request brings several tokens into its step, so
+steps with 2, 4 and 8 of them are measured too and give the cost of one more.
+
+\b
+Examples:
+  trserve profile --preset smol-rstitch --out latency.yaml
+  trserve profile --config my.yaml --batches 1,4,16 --steps 50
+  trserve tune latency.yaml --p 0.2
+
+\b
+The entries of the file's `models:` are models of the engine `profile`: pasted
+into a configuration, they simulate what was measured.
+"""
+
+TUNE = """Find the thresholds (`threshold:` of each model) with the highest throughput.
+
+A model starts a batch only when so many requests wait for it: waiting for a few
+hand-overs makes its batches larger. Which thresholds are best depends on how
+many requests are active, on the models' latencies and, above all, on how often
+they hand over. Nothing is loaded: throughput is computed from a Markov chain,
+or simulated where that would be too large (figures with ~).
+
+\b
+Examples:
+  trserve tune latency.yaml --p 0.35
+  trserve tune latency.yaml --p 0.1 --q 0.4 --concurrency 1,8,32 --plot tune.png
+  trserve tune --latency-ms 6.0 --latency-ms 27.9 --p 0.35
+  trserve tune latency.yaml --routing '0.65,0.35;1,0' --commit '1,0;1,0'
+  trserve tune --url http://127.0.0.1:8000      how a running server was used
+  trserve tune latency.yaml --log metrics.txt   latencies measured, routing seen
+
+\b
+Exit status: 0; 2 for input that makes no sense, with one line that names it.
 """

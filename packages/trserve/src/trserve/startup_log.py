@@ -11,6 +11,7 @@ from structlog.stdlib import BoundLogger
 from trsched.config import LlamaCppModel
 from trsched.errors import ConfigError
 from trsched.model_path import resolve_model_path
+from trsched.modes import in_mode
 from trserve.byte_size import byte_size
 from trserve.deployment import Deployment
 
@@ -19,7 +20,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 def log_deployment(log: BoundLogger, deployment: Deployment, url: str) -> None:
     """What is served, from which files, and where; the group itself reports how."""
-    group, server = deployment.group, deployment.server
+    group, server = in_mode(deployment.group), deployment.server
     log.info("configuration", source=deployment.source, name=group.name, url=url)
     for i, model in enumerate(group.models):
         if isinstance(model, LlamaCppModel):

@@ -75,6 +75,7 @@ class LlamaCppEngine:
         self._context = self._open_context(sequences, context, threads)
         self._memory = api.llama_get_memory(self._context)
         self._batch = Batch(self._batch_tokens + sequences)
+        self._began = 0.0
         self._sequences = [_Sequence(SamplingParams(), [], free=True) for _ in range(sequences)]
         self._free = list(range(sequences))  # a heap: low ids first, so that batches have few gaps
         self.spec = EngineSpec(
@@ -125,7 +126,7 @@ class LlamaCppEngine:
 
     def step(self, seqs: Sequence[int]) -> StepResult:
         """See `Engine`. One `llama_decode`; two when hidden states are wanted and a prompt ends."""
-        began = time.perf_counter()
+        self._began = time.perf_counter()
         work = self._plan(seqs)
         if self._hidden_wanted:
             # With embeddings on, llama.cpp outputs every token of a batch: last tokens only, then.
@@ -134,7 +135,7 @@ class LlamaCppEngine:
             work = [(seq, 1, True) for seq, _, last in work if last]
         done = [seq for seq, _, last in work if last]
         self._decode(work, embeddings=self._hidden_wanted)
-        return self._collect(done, began)
+        return self._collect(done)
 
     def truncate(self, seq: int, length: int) -> None:
         """See `Engine`."""
@@ -203,7 +204,9 @@ class LlamaCppEngine:
         for seq, count, last in sorted([*work, *((seq, 0, False) for seq in fillers)]):
             sequence = self._sequences[seq]
             batch.add(seq, sequence.waiting[:count] or [0], sequence.ran, last)
+        asked = time.perf_counter()
         with self._lease:
+            self._began += time.perf_counter() - asked  # a turn that others had is not the step's
             if self._hidden_wanted:
                 api.llama_set_embeddings(self._context, embeddings)
             status = api.llama_decode(self._context, batch.struct)
@@ -225,12 +228,12 @@ class LlamaCppEngine:
             if count == next_count == 1 and len(gap) <= _LARGEST_GAP and has_room:
                 yield from gap
 
-    def _collect(self, done: list[int], began: float) -> StepResult:
+    def _collect(self, done: list[int]) -> StepResult:
         rows = len(done)
         if rows == 0:
             empty = np.empty(0, dtype=np.int64)
             nothing = LogitsOutput()
-            took = time.perf_counter() - began
+            took = time.perf_counter() - self._began
             return StepResult([], empty, torch.from_numpy(empty), nothing, [], took)
         output = _view(api.llama_get_logits(self._context), rows, self._logit_columns)
         logits, extra = np.split(output, [self.spec.vocab_size], axis=1)
@@ -254,7 +257,7 @@ class LlamaCppEngine:
             next_token_ids=torch.from_numpy(sampled),
             logits_output=shown,
             logprobs=logprobs,
-            duration=time.perf_counter() - began,
+            duration=time.perf_counter() - self._began,
         )
 
     def _hidden_states(self, rows: int) -> NDArray[np.float32]:

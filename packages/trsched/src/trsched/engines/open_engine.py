@@ -36,6 +36,7 @@ def open_engine(
             index=index,
             sequences=plan.kv.sequences,
             context=plan.kv.context,
+            lease=lease,
         )
     from trsched.engines.llamacpp import LlamaCppEngine
     from trsched.engines.requantize import QuantizeError, cached_requantize

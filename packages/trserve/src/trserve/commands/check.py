@@ -35,7 +35,7 @@ def _document(deployment: Deployment, plan: GroupPlan) -> dict[str, Any]:
     return {
         "source": deployment.source,
         "server": deployment.server.model_dump(mode="json"),
-        "group": msgspec.to_builtins(deployment.group),
+        "group": msgspec.to_builtins(plan.config),
         "plan": {
             "context": plan.kv.context,
             "max_active": plan.max_active,
@@ -52,7 +52,7 @@ def _document(deployment: Deployment, plan: GroupPlan) -> dict[str, Any]:
                     "threshold": model.threshold,
                 }
                 for model, path, kv_bytes in zip(
-                    deployment.group.models, plan.paths, plan.kv.bytes_per_model, strict=True
+                    plan.config.models, plan.paths, plan.kv.bytes_per_model, strict=True
                 )
             ],
         },

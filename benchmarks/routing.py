@@ -1,0 +1,114 @@
+"""How fast is a routed pair of models behind our server, and behind what there is otherwise?
+
+Systems × five algorithms × three workloads, on two engines: latency profiles with the article's
+step times (6.0 and 27.9 ms), and the demo pair on llama.cpp. Every system is a server of its own
+process over HTTP (`std-serving` two of them), under the same requests from the same clients:
+
+- ours (`delayed`: all of it), and ours without a part: `eager`, `readmit`, `lockstep`;
+- `official`, one request after another; `std-serving`, two ordinary servers, driven along the paths
+  that ours took; `speculative`, llama.cpp's draft decoding; `llm-only` and `slm-only`.
+
+At four clients everything; R2R on low-effort also from 1 to 16 clients, and with Poisson arrivals.
+On the real engine the models share all cores and take turns; nothing is pinned, each server has its
+own threads (see the configurations), and no two systems are under load at once.
+
+Run ``python -m benchmarks.routing`` (about an hour) or with ``--smoke`` (R2R alone, a minute or
+two); `--engine`, `--algorithms`, `--workloads`, `--clients`, `--trace`, ... choose parts.
+Writes `results/routing.records.json` and the report; ends with one JSON object: see
+`benchmarks.serving.headline`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from pathlib import Path
+
+from benchmarks.serving.cost_model import PairCosts
+from benchmarks.serving.headline import headline
+from benchmarks.serving.measured import Measured
+from benchmarks.serving.names import ALGORITHMS
+from benchmarks.serving.pairs import Pair, profile_pair, real_pair
+from benchmarks.serving.records import RoutingRecords, save
+from benchmarks.serving.report import write_report
+from benchmarks.serving.routing_runs import RoutingRuns, Scope
+from benchmarks.serving.workload import WORKLOADS
+from trsched.errors import ConfigError
+
+CURVE = (1, 2, 4, 8, 16)
+NOTE = (
+    "Profile engine: what a step ingests beyond one token costs nothing, in any system, so prompt "
+    "caches are perfect and free; `readmit` is measured on the real engine, where it costs. "
+    "`std-serving` gets its decisions for nothing: it repeats the path that ours took."
+)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--smoke", action="store_true", help="R2R alone, a minute or two")
+    parser.add_argument("--engine", choices=("profile", "real", "both"), default="both")
+    parser.add_argument("--algorithms", nargs="+", choices=list(ALGORITHMS))
+    parser.add_argument("--workloads", nargs="+", choices=list(WORKLOADS))
+    parser.add_argument(
+        "--scale", type=float, help="lengths, times this [default: 1 on profiles, else 1/32]"
+    )
+    parser.add_argument(
+        "--stretch",
+        type=int,
+        help="tokens of a response to measure, 0: all [default: 64 on profiles, else 0]",
+    )
+    parser.add_argument(
+        "--clients", nargs="+", type=int, help="of the curve  [default: 1 2 4 8 16]"
+    )
+    parser.add_argument(
+        "--trace", type=Path, help="a trace (Azure's CSV, Mooncake's JSON lines) for arrivals"
+    )
+    return parser.parse_args()
+
+
+def pairs(engine: str) -> list[Pair]:
+    found = [profile_pair()] if engine in ("profile", "both") else []
+    if engine in ("real", "both"):
+        try:
+            found.append(real_pair())
+        except ConfigError as error:
+            if engine == "real":
+                raise SystemExit(f"the demo pair cannot be served: {error}") from error
+            print(f"without the real engine: {error}")
+    return found
+
+
+def scope(args: argparse.Namespace, engine: str) -> Scope:
+    smoke, profile = args.smoke, engine == "profile"
+    scale, stretch = (1.0, 16 if smoke else 64) if profile else (1 / 64 if smoke else 1 / 32, 0)
+    return Scope(
+        algorithms=tuple(args.algorithms or (["r2r"] if smoke else ALGORITHMS)),
+        workloads=tuple(args.workloads or (["low-effort"] if smoke else WORKLOADS)),
+        scale=args.scale or scale,
+        stretch=(stretch if args.stretch is None else args.stretch) or None,
+        curve=tuple(args.clients or ((1, 16) if smoke else CURVE)),
+        items_per_client=2 if smoke else 4,
+        open_loop=not smoke,
+        trace=args.trace,
+    )
+
+
+def main() -> None:
+    """Measure and report."""
+    args = arguments()
+    measured: list[Measured] = []
+    costs: dict[str, PairCosts] = {}
+    for pair in pairs(args.engine):
+        here = scope(args, pair.engine)
+        print(f"{pair.engine}: {here}")
+        measured += asyncio.run(RoutingRuns(pair, here).all())
+        if pair.costs is not None:
+            costs[pair.engine] = pair.costs
+    save(RoutingRecords(measured=measured, costs=costs, notes=[NOTE]))
+    print(f"report: {write_report()}")
+    print(json.dumps({"benchmark": "routing", **headline(measured)}))
+
+
+if __name__ == "__main__":
+    main()

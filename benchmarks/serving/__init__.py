@@ -1,0 +1,1 @@
+"""Systems that serve routed responses, compared under the same load; see `benchmarks.routing`."""

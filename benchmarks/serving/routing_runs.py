@@ -1,0 +1,215 @@
+"""The runs of `benchmarks.routing` on one pair of models: which systems, under which loads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.serving.arrivals import at_rate, poisson, trace
+from benchmarks.serving.baseline_servers import routed_servers, speculative_server
+from benchmarks.serving.load import LoadRun, closed_loop, open_loop
+from benchmarks.serving.measured import Measured, Setting
+from benchmarks.serving.measures import measure
+from benchmarks.serving.names import (
+    LLM_ONLY,
+    MAIN_ALGORITHM,
+    MAIN_CONCURRENCY,
+    MAIN_WORKLOAD,
+    OFFICIAL,
+    OURS,
+    SLM_ONLY,
+    STD_SERVING,
+)
+from benchmarks.serving.pairs import Pair
+from benchmarks.serving.std_serving import StdServing
+from benchmarks.serving.system import Outcome, System, WorkItem
+from benchmarks.serving.trserve_server import trserve_server
+from benchmarks.serving.workload import WORKLOADS, context_needed, items
+
+GROUP_SETTINGS: dict[str, dict[str, Any]] = {
+    OURS: {},
+    "eager": {"delayed_batching": "off"},
+    "lockstep": {"execution": "lockstep"},
+    "readmit": {"handoff": "readmit"},
+    OFFICIAL: {"mode": "official"},
+    LLM_ONLY: {"mode": "llm-only"},
+    SLM_ONLY: {"mode": "slm-only"},
+}
+"""Systems that are our own server, by what differs in the group's configuration."""
+
+_SEED, _WARM_UP_SEED = 7, 8
+_WARM_UP_NUMBERS = 1_000_000
+_OPEN_LOAD = 0.6
+"""Of the throughput that ours had in the closed loop, in requests a second."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What to measure. scale, stretch: see `workload.items`. items_per_client: of a run."""
+
+    algorithms: Sequence[str]
+    workloads: Sequence[str]
+    scale: float
+    stretch: int | None
+    curve: Sequence[int]
+    items_per_client: int
+    open_loop: bool
+    trace: Path | None
+
+
+@dataclass
+class RoutingRuns:
+    """All runs on `pair`. recorded: what ours answered, by (algorithm, workload), for others."""
+
+    pair: Pair
+    scope: Scope
+    measured: list[Measured] = field(default_factory=list)
+    recorded: dict[tuple[str, str], dict[int, Outcome]] = field(default_factory=dict)
+
+    async def all(self) -> list[Measured]:
+        """Everything in scope; the records are also in `measured`."""
+        for algorithm in self.scope.algorithms:
+            main = algorithm == MAIN_ALGORITHM
+            for system in (OURS, OFFICIAL, *(self._parts() if main else ())):
+                await self._ours(system, algorithm)
+            await self._std_serving(algorithm)
+        for system in (LLM_ONLY, SLM_ONLY):
+            await self._ours(system, "")
+        if self.pair.engine == "real":
+            await self._speculative()
+        return self.measured
+
+    def _parts(self) -> list[str]:
+        return ["eager", "lockstep", *(["readmit"] if self.pair.engine == "real" else [])]
+
+    async def _ours(self, system: str, algorithm: str) -> None:
+        """A system that is our own server."""
+        settings = GROUP_SETTINGS[system]
+        group = self.pair.group(algorithm or MAIN_ALGORITHM, self._context, self._most, **settings)
+        with trserve_server(system, group) as server:
+            for workload in self._workloads(system):
+                for clients in self._counts(system, algorithm, workload):
+                    await self._closed(server, algorithm, workload, clients)
+            if algorithm in (MAIN_ALGORITHM, "") and system in (OURS, LLM_ONLY):
+                await self._open(server, algorithm)
+
+    async def _std_serving(self, algorithm: str) -> None:
+        with routed_servers(self.pair, algorithm, self._context, self._most) as servers:
+            for workload in self._workloads(STD_SERVING):
+                for clients in self._counts(STD_SERVING, algorithm, workload):
+                    driver = StdServing(
+                        STD_SERVING,
+                        servers,
+                        self.recorded[algorithm, workload],
+                        self.pair.algorithms[algorithm].flow,
+                        concurrency=clients,
+                    )
+                    await self._closed(driver, algorithm, workload, clients)
+            if algorithm == MAIN_ALGORITHM:
+                driver = StdServing(
+                    STD_SERVING,
+                    servers,
+                    self.recorded[algorithm, MAIN_WORKLOAD],
+                    self.pair.algorithms[algorithm].flow,
+                    concurrency=self._most,
+                )
+                await self._open(driver, algorithm)
+
+    async def _speculative(self) -> None:
+        with speculative_server(self.pair, self._context, self._most) as server:
+            for workload in self._workloads("speculative"):
+                for clients in self._counts("speculative", "", workload):
+                    await self._closed(server, "", workload, clients)
+
+    async def _closed(self, system: System, algorithm: str, workload: str, clients: int) -> None:
+        """A closed loop, after a warm-up of one request for each client."""
+        label = f"{self.pair.engine} {system.name} {algorithm} {workload} {clients}"
+        warm_up = await closed_loop(system, self._warm_up(workload)[:clients], clients)
+        work = self._items(workload)[: clients * self.scope.items_per_client]
+        run = await closed_loop(system, work, clients, label=label)
+        if system.name == OURS:  # what others are to repeat; the same whatever the load
+            known = self.recorded.setdefault((algorithm, workload), {})
+            for served in (*warm_up.served, *run.served):
+                known[served.item.number] = served.outcome
+        self._keep(run, system, algorithm, workload, concurrency=clients)
+
+    async def _open(self, system: System, algorithm: str) -> None:
+        """An open loop at a rate that ours can keep up with, the same for every system."""
+        if not self.scope.open_loop or MAIN_WORKLOAD not in self.scope.workloads:
+            return
+        ours = next(
+            each
+            for each in self.measured
+            if each.setting.system == OURS
+            and each.setting.workload == MAIN_WORKLOAD
+            and each.setting.concurrency == MAIN_CONCURRENCY
+        )
+        rate = _OPEN_LOAD * ours.throughput * ours.requests / ours.tokens
+        work = self._items(MAIN_WORKLOAD)
+        loads = {"poisson": poisson(rate, len(work), _SEED)}
+        if self.scope.trace is not None:
+            loads[self.scope.trace.name] = at_rate(trace(self.scope.trace, len(work)), rate)
+        for arrivals, times in loads.items():
+            label = f"{self.pair.engine} {system.name} {arrivals}"
+            warm_up = self._warm_up(MAIN_WORKLOAD)[:1]
+            run = await open_loop(system, work, times, warm_up=warm_up, label=label)
+            self._keep(run, system, algorithm, MAIN_WORKLOAD, rate=rate, arrivals=arrivals)
+
+    def _keep(
+        self, run: LoadRun, system: System, algorithm: str, workload: str, **load: Any
+    ) -> None:
+        setting = Setting(
+            system=system.name,
+            algorithm=algorithm,
+            workload=workload,
+            engine=self.pair.engine,
+            scale=self.scope.scale,
+            stretch=self.scope.stretch,
+            **load,
+        )
+        self.measured.append(measure(run, setting, system.configuration))
+
+    def _workloads(self, system: str) -> Sequence[str]:
+        """Parts of ours are switched off on the main workload only."""
+        if system in self._parts():
+            return [name for name in self.scope.workloads if name == MAIN_WORKLOAD]
+        return self.scope.workloads
+
+    def _counts(self, system: str, algorithm: str, workload: str) -> list[int]:
+        """Numbers of clients: the curve for R2R, and for what routes nothing, on one workload."""
+        curved = algorithm in (MAIN_ALGORITHM, "") and workload == MAIN_WORKLOAD
+        if system in self._parts() or not curved:
+            return [MAIN_CONCURRENCY]
+        return sorted({MAIN_CONCURRENCY, *self.scope.curve})
+
+    def _items(self, workload: str) -> list[WorkItem]:
+        """The same for every system; runs of fewer clients take the first of them."""
+        count = self._most * self.scope.items_per_client
+        return self._made(workload, count, _SEED)
+
+    def _warm_up(self, workload: str) -> list[WorkItem]:
+        made = self._made(workload, self._most, _WARM_UP_SEED)
+        return [replace(item, number=_WARM_UP_NUMBERS + item.number) for item in made]
+
+    def _made(self, workload: str, count: int, seed: int) -> list[WorkItem]:
+        pair = self.pair
+        return items(
+            WORKLOADS[workload],
+            count,
+            self.scope.scale,
+            seed,
+            pair.encode,
+            pair.frame,
+            self.scope.stretch,
+        )
+
+    @property
+    def _most(self) -> int:
+        return max(MAIN_CONCURRENCY, *self.scope.curve)
+
+    @property
+    def _context(self) -> int:
+        needed = (context_needed(WORKLOADS[w], self.scope.scale) for w in self.scope.workloads)
+        return max(64, *needed)

@@ -1,0 +1,1 @@
+"""Delayed batching tuned while serving: estimates, the optimum for them, and when to follow it."""

@@ -1,0 +1,78 @@
+"""The thresholds with the highest predicted throughput, for one situation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+import trcore
+
+CHAIN_REQUESTS = 16
+"""Up to so many requests of two models the Markov chain is solved; beyond, it is simulated."""
+
+_QUANTA = range(32, 65)
+"""The longest step is so many quanta of the chain's time: enough to compare thresholds."""
+
+_TOKENS = 4000
+_SEED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What throughput depends on: P, C `[models, models]`, L_i `[models][active]` in seconds, N.
+
+    shared_device: whether the models take turns on one device.
+    """
+
+    routing: NDArray[np.float64]
+    commits: NDArray[np.float64]
+    step_seconds: Sequence[NDArray[np.float64]]
+    active: int
+    shared_device: bool
+
+    def alone(self) -> tuple[float, ...]:
+        """Tokens a second of each model if it served all requests by itself."""
+        return tuple(self.active / float(curve[self.active - 1]) for curve in self.step_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """The best thresholds, their predicted tokens a second, and those of the present ones."""
+
+    thresholds: tuple[int, ...]
+    predicted: float
+    present: float
+
+
+def optimum(situation: Situation, present: Sequence[int]) -> Optimum:
+    """Solve the chain of TokenRouter (arXiv 2610.12242, appendix on its model) or simulate it.
+
+    present: thresholds that `situation.active` requests cannot deadlock with.
+    """
+    model = (
+        situation.routing,
+        situation.commits,
+        situation.step_seconds,
+        situation.active,
+    )
+    shared = situation.shared_device
+    if len(present) == 2 and situation.active <= CHAIN_REQUESTS:
+        quantum = fitting_quantum(np.concatenate(situation.step_seconds))
+        best = trcore.best_thresholds(*model, quantum=quantum, exclusive=shared)
+        now = trcore.solve(*model, present, quantum=quantum, exclusive=shared)
+        return Optimum(best.thresholds, best.throughput, now.throughput)
+    found = trcore.search_thresholds(
+        *model, tokens=_TOKENS, seed=_SEED, exclusive=shared, start=present
+    )
+    simulated = trcore.simulate(*model, present, tokens=_TOKENS, seed=_SEED, exclusive=shared)
+    return Optimum(found.thresholds, found.throughput, simulated.throughput)
+
+
+def fitting_quantum(seconds: NDArray[np.float64]) -> float:
+    """The unit of time in which durations, rounded, are least wrong (the worst of them)."""
+    quanta = np.max(seconds) / np.array(_QUANTA)
+    rounded = np.maximum(1.0, np.round(seconds / quanta[:, np.newaxis])) * quanta[:, np.newaxis]
+    return float(quanta[np.argmin(np.max(np.abs(rounded / seconds - 1.0), axis=1))])

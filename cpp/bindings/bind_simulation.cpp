@@ -13,8 +13,10 @@
 namespace trcore::python {
 namespace {
 
-std::uint64_t seed_from(const py::int_& seed) {
-    const std::uint64_t value = PyLong_AsUnsignedLongLong(seed.ptr());
+std::uint64_t seed_from(const py::object& seed) {
+    const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(seed.ptr()));
+    if (!index) throw py::error_already_set();  // TypeError
+    const std::uint64_t value = PyLong_AsUnsignedLongLong(index.ptr());
     if (PyErr_Occurred() != nullptr) {
         PyErr_Clear();
         throw py::value_error("seed: must be 0 to 2**64 - 1");
@@ -22,7 +24,7 @@ std::uint64_t seed_from(const py::int_& seed) {
     return value;
 }
 
-SimulationOptions options(std::size_t models, std::int64_t tokens, const py::int_& seed,
+SimulationOptions options(std::size_t models, std::int64_t tokens, const py::object& seed,
                           bool exclusive, const std::string& turns, const py::object& extend) {
     SimulationOptions chosen;
     chosen.tokens = tokens;
@@ -44,7 +46,7 @@ SimulationOptions options(std::size_t models, std::int64_t tokens, const py::int
 }
 
 Simulated run(const py::object& p, const py::object& c, const py::object& l, std::int64_t requests,
-              const std::vector<std::int64_t>& thresholds, std::int64_t tokens, const py::int_& seed,
+              const std::vector<std::int64_t>& thresholds, std::int64_t tokens, const py::object& seed,
               bool exclusive, const std::string& turns, const py::object& extend) {
     const RoutingModel model = routing_model(p, c, l);
     const SimulationOptions chosen =
@@ -55,7 +57,7 @@ Simulated run(const py::object& p, const py::object& c, const py::object& l, std
 }
 
 SearchedThresholds search(const py::object& p, const py::object& c, const py::object& l,
-                          std::int64_t requests, std::int64_t tokens, const py::int_& seed,
+                          std::int64_t requests, std::int64_t tokens, const py::object& seed,
                           bool exclusive, const std::string& turns, const py::object& extend,
                           const std::optional<std::vector<std::int64_t>>& start,
                           std::int64_t max_evaluations) {

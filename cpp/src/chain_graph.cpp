@@ -206,8 +206,10 @@ const std::vector<ChainBuilder::Split>& ChainBuilder::splits(std::size_t model,
     }
     double sum = 0;
     for (const Partial& p : partial) {
-        known.push_back({p.counts, std::exp(p.log)});
-        sum += known.back().probability;
+        const double probability = std::exp(p.log);
+        if (probability == 0) continue;  // too small for a double, so it must not connect states
+        known.push_back({p.counts, probability});
+        sum += probability;
     }
     for (Split& split : known) split.probability /= sum;
     return known;

@@ -9,7 +9,7 @@ from math import factorial, prod
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Row = Sequence[float]
 
@@ -50,8 +50,8 @@ class BruteChain:
 
     def __init__(
         self,
-        routing: Sequence[Row],
-        tokens: Sequence[Row],
+        routing: ArrayLike,
+        tokens: ArrayLike,
         seconds: Sequence[Row],
         requests: int,
         thresholds: Sequence[int],
@@ -59,8 +59,9 @@ class BruteChain:
         quantum: float,
         exclusive: bool = False,
     ) -> None:
-        self.routing, self.tokens, self.thresholds = routing, tokens, thresholds
-        self.exclusive, self.quantum, self.models = exclusive, quantum, len(routing)
+        self.routing, self.tokens = np.array(routing, float), np.array(tokens, float)
+        self.thresholds = thresholds
+        self.exclusive, self.quantum, self.models = exclusive, quantum, len(self.routing)
         self.quanta = [
             [max(1, round(row[min(b, len(row)) - 1] / quantum)) for b in range(1, requests + 1)]
             for row in seconds
@@ -125,7 +126,8 @@ class BruteChain:
                 matrix[at, self.states[after]] += chance
         return matrix
 
-    def closed_classes(self) -> int:
+    def closed_classes(self) -> list[NDArray[np.int64]]:
+        """The states of each closed class."""
         reach = self.transitions() + np.eye(len(self.states)) > 0
         while True:
             further = reach @ reach
@@ -133,19 +135,22 @@ class BruteChain:
                 break
             reach = further
         returns = (~reach | reach.T).all(1)  # whatever is reached leads back: recurrent
-        return len({row.tobytes() for row in reach[returns]})
+        return [np.flatnonzero(row) for row in np.unique(reach[returns], axis=0)]
 
     def by_elimination(self) -> float:
-        """Throughput of an irreducible chain, right however slowly it mixes: no subtraction."""
-        t = self.transitions()
+        """Throughput with one closed class, right however slowly it mixes: no subtraction."""
+        (recurrent,) = self.closed_classes()
+        t = self.transitions()[np.ix_(recurrent, recurrent)]
         n = len(t)
         for k in range(n - 1, 0, -1):
             t[:k, k] /= t[k, :k].sum()
             t[:k, :k] += np.outer(t[:k, k], t[k, :k])
-        pi = np.ones(n)
+        visits = np.ones(n)
         for k in range(1, n):
-            pi[k] = pi[:k] @ t[:k, k]
-        return self.summary(pi / pi.sum()).throughput
+            visits[k] = visits[:k] @ t[:k, k]
+        pi = np.zeros(len(self.states))
+        pi[recurrent] = visits / visits.sum()
+        return self.summary(pi).throughput
 
     def solve(self) -> BruteSolution:
         n = len(self.states)
@@ -157,7 +162,7 @@ class BruteChain:
 
     def summary(self, pi: NDArray[np.float64]) -> BruteSolution:
         lasts = np.array([min(m.left for m in s if m.left) for s in self.states], dtype=float)
-        of_step = np.einsum("ij,ij->i", np.array(self.routing), np.array(self.tokens))
+        of_step = np.einsum("ij,ij->i", self.routing, self.tokens)
         waiting, running, left = np.array(list(self.states)).transpose(2, 1, 0)
         completes = (left == lasts) * pi
         time = pi @ lasts * self.quantum

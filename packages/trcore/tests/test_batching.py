@@ -46,6 +46,8 @@ def test_more_requests_never_lower_a_threshold(configured: list[int], active: in
 
 
 def test_without_requests_and_for_nonsense_all_are_one() -> None:
+    assert not deadlock_free([1, 1], 0)
+    assert deadlock_free([1, 1], 1)
     assert effective_thresholds([3, 5], 0) == [1, 1]
     assert effective_thresholds([0, -2], 4) == [1, 1]
 

@@ -37,7 +37,7 @@ def random_case(seed: int) -> tuple[dict[str, Any], bool]:
         ],
         "N": requests,
         "B": thresholds,
-    }, seed % 4 == 1
+    }, seed % 3 == 1
 
 
 @pytest.mark.parametrize("seed", range(CASES))
@@ -87,7 +87,7 @@ def test_draws_are_common_to_all_thresholds() -> None:
 def test_a_seed_repeats_a_run_and_another_does_not() -> None:
     runs = [
         simulate(r2r(), R2R_TOKENS, SECONDS, 8, (1, 5), tokens=1000, seed=seed).throughput
-        for seed in (7, 7, 8, 2**64 - 1)
+        for seed in (7, np.int64(7), 8, 2**64 - 1)
     ]
     assert runs[0] == runs[1]
     assert len(set(runs)) == 3
@@ -102,6 +102,15 @@ def test_deterministic_rounds_are_exact() -> None:
     assert list(run.batch) == [3, 3]
     assert list(run.waiting) == [0, 0]
     assert run.busy == pytest.approx((6 / 33.9, 27.9 / 33.9))
+
+
+def test_completions_that_rounding_parts_are_at_the_same_time() -> None:
+    """0.3 - 0.1 - 0.1 - 0.1 is not 0 in doubles; what then completes does so together."""
+    arguments = ([[0.5, 0.5], [0.5, 0.5]], np.ones((2, 2)), [[0.1], [0.3]], 4, (1, 1))
+    chain = solve(*arguments, quantum=0.1)
+    run = simulate(*arguments, tokens=400_000)
+    assert run.throughput == pytest.approx(chain.throughput, abs=2 * run.half_width)
+    assert run.batch == pytest.approx(chain.batch, rel=0.01)
 
 
 def test_runs_of_a_given_length() -> None:

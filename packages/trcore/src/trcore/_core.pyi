@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from enum import IntEnum
 from types import TracebackType
-from typing import Literal, Self, final
+from typing import Literal, Self, SupportsIndex, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -324,7 +324,7 @@ def simulate(
     B: Sequence[int],  # noqa: N803
     *,
     tokens: int = 100_000,
-    seed: int = 0,
+    seed: SupportsIndex = 0,
     exclusive: bool = False,
     turns: Literal["oldest", "next"] = "oldest",
     extend: ArrayLike = 0.0,
@@ -369,7 +369,7 @@ def search_thresholds(
     N: int,  # noqa: N803
     *,
     tokens: int = 20_000,
-    seed: int = 0,
+    seed: SupportsIndex = 0,
     exclusive: bool = False,
     turns: Literal["oldest", "next"] = "oldest",
     extend: ArrayLike = 0.0,

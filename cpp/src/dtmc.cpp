@@ -2,6 +2,7 @@
 #include "trcore/dtmc.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -13,17 +14,19 @@
 namespace trcore {
 namespace {
 
+constexpr std::int64_t kMostRequests = 4096;
 constexpr std::size_t kMostStates = 1U << 25U;
 constexpr std::size_t kMostCandidates = 100'000;
-constexpr int kFinest = 64;             // quanta in the shortest step, when we choose
-constexpr double kFineEnough = 0.001;   // relative error of each step
-constexpr double kCoarsest = 2;         // quanta in the shortest step that are still a model of it
+constexpr int kFinest = 64;
+constexpr std::array<double, 3> kTolerances{0.001, 0.003, 0.01};
 
-double quantum_for(const RoutingModel& model, std::int64_t requests) {
+// The coarsest quantum of 1 to kFinest in the shortest step that changes no step by more than
+// `tolerance` (relative), else the one of those that changes them least.
+double quantum_for(const RoutingModel& model, std::int64_t requests, double tolerance) {
     const double least = model.least_seconds(static_cast<std::size_t>(requests));
     double best = least;
     double best_error = std::numeric_limits<double>::infinity();
-    for (int n = 1; n <= kFinest && best_error > kFineEnough; ++n) {
+    for (int n = 1; n <= kFinest && best_error > tolerance; ++n) {
         const double quantum = least / n;
         double error = 0;
         for (std::size_t i = 0; i < model.models(); ++i) {
@@ -48,6 +51,11 @@ void check(const RoutingModel& model, std::int64_t requests, const ChainOptions&
     if (requests < 1) {
         throw std::invalid_argument("N: must be 1 or more, not " + std::to_string(requests));
     }
+    if (requests > kMostRequests) {
+        throw StateSpaceTooLarge("N: a chain of " + std::to_string(requests) +
+                                 " requests is too large, the limit is " +
+                                 std::to_string(kMostRequests) + ": use simulate");
+    }
     if (!(options.quantum >= 0) || !std::isfinite(options.quantum)) {
         throw std::invalid_argument("quantum: must be finite and above 0, not " +
                                     std::to_string(options.quantum));
@@ -58,20 +66,67 @@ void check(const RoutingModel& model, std::int64_t requests, const ChainOptions&
     }
 }
 
-// Calls run(quantum); if the quantum is ours to choose, coarser ones too while there are too many
-// states.
+// Models that a request at `from` can come to, as bits; `from` among them.
+std::uint32_t reachable(const RoutingModel& model, std::size_t from) {
+    std::uint32_t reached = 1U << from;
+    for (std::uint32_t before = 0; before != reached;) {
+        before = reached;
+        for (std::size_t i = 0; i < model.models(); ++i) {
+            if ((before >> i & 1U) == 0) continue;
+            for (std::size_t j = 0; j < model.models(); ++j) {
+                if (model.routing(0, i)[j] > 0) reached |= 1U << j;
+            }
+        }
+    }
+    return reached;
+}
+
+// Two sets of models that requests come to and never leave: where a request ends depends on chance.
+void check_one_class(const RoutingModel& model) {
+    std::vector<std::uint32_t> closed;
+    const std::uint32_t all = reachable(model, 0);
+    for (std::size_t i = 0; i < model.models(); ++i) {
+        if ((all >> i & 1U) == 0) continue;
+        const std::uint32_t from_here = reachable(model, i);
+        bool returns = true;
+        for (std::size_t j = 0; j < model.models(); ++j) {
+            if ((from_here >> j & 1U) != 0) returns = returns && (reachable(model, j) >> i & 1U) != 0;
+        }
+        if (returns && std::find(closed.begin(), closed.end(), from_here) == closed.end()) {
+            closed.push_back(from_here);
+        }
+    }
+    if (closed.size() < 2) return;
+    std::string sets;
+    for (const std::uint32_t models : closed) {
+        sets += sets.empty() ? "{" : " and {";
+        const char* comma = "";
+        for (std::size_t i = 0; i < model.models(); ++i) {
+            if ((models >> i & 1U) == 0) continue;
+            sets += comma + std::to_string(i);
+            comma = ", ";
+        }
+        sets += "}";
+    }
+    throw ReducibleChain("P: requests come to the models " + sets +
+                         " and never leave them: there is no single long run");
+}
+
+// Calls run(quantum). If the quantum is ours to choose, coarser ones too while there are too many
+// states; no coarser than kTolerances allow, since steps that only nearly coincide may differ by
+// several percent in throughput from steps that do.
 template <class Run>
 auto with_quantum(const RoutingModel& model, std::int64_t requests, const ChainOptions& options,
                   Run&& run) {
     if (options.quantum > 0) return run(options.quantum);
-    const double least = model.least_seconds(static_cast<std::size_t>(requests));
-    for (double quantum = quantum_for(model, requests);; quantum *= 2) {
+    for (const double tolerance : kTolerances) {
         try {
-            return run(quantum);
+            return run(quantum_for(model, requests, tolerance));
         } catch (const StateSpaceTooLarge&) {
-            if (options.exclusive || quantum * 2 * kCoarsest > least) throw;
+            if (tolerance == kTolerances.back()) throw;
         }
     }
+    throw std::logic_error("no tolerance");
 }
 
 ChainSolution summarise(const ChainBuilder& builder, const RoutingModel& model,
@@ -114,6 +169,7 @@ ChainSolution summarise(const ChainBuilder& builder, const RoutingModel& model,
 ChainSolution solve(const RoutingModel& model, std::int64_t requests,
                     std::span<const std::int64_t> thresholds, const ChainOptions& options) {
     check(model, requests, options);
+    check_one_class(model);
     check_thresholds(model.models(), requests, thresholds);
     return with_quantum(model, requests, options, [&](double quantum) {
         ChainBuilder builder(model, requests, quantum, options.exclusive, options.max_states);
@@ -129,6 +185,7 @@ ChainSolution solve(const RoutingModel& model, std::int64_t requests,
 BestThresholds best_thresholds(const RoutingModel& model, std::int64_t requests,
                                const ChainOptions& options) {
     check(model, requests, options);
+    check_one_class(model);
     const std::size_t models = model.models();
     BestThresholds best;
     best.candidates = feasible_thresholds(models, requests, kMostCandidates);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace trcore {
 namespace {
@@ -28,17 +29,22 @@ std::span<const double> Gmres::solve(const Product& product, std::span<const dou
     std::fill(std::begin(g_), std::end(g_), 0.0);
     g_[0] = length;
     std::size_t k = 0;
+    bool reached = true;
     if (length > residual) {
         basis_[0].assign(r.begin(), r.end());
         for (double& v : basis_[0]) v /= length;
         while (k < most) {
             extend(product, k);
             const double next = h_[k + 1][k];
-            if (rotate(k) <= kExhausted) break;  // no part of r is reached by this direction
+            if (rotate(k) <= kExhausted) {
+                reached = std::abs(g_[k]) <= residual;
+                break;
+            }
             ++k;
             if (std::abs(g_[k]) <= residual || next <= kExhausted) break;
         }
     }
+    amplification_ = reached ? norm_of_inverse(k) : std::numeric_limits<double>::infinity();
     return combine(k, n);
 }
 
@@ -97,6 +103,23 @@ std::span<const double> Gmres::combine(std::size_t k, std::size_t n) {
         for (std::size_t i = 0; i < n; ++i) z_[i] += y[column] * basis_[column][i];
     }
     return z_;
+}
+
+// Of the triangle: Frobenius, by solving for each unit vector.
+double Gmres::norm_of_inverse(std::size_t k) const {
+    double squares = 0;
+    for (std::size_t unit = 0; unit < k; ++unit) {
+        double x[kBasis] = {};
+        for (std::size_t row = unit + 1; row-- > 0;) {
+            double sum = row == unit ? 1 : 0;
+            for (std::size_t column = row + 1; column <= unit; ++column) {
+                sum -= h_[row][column] * x[column];
+            }
+            x[row] = sum / h_[row][row];
+            squares += x[row] * x[row];
+        }
+    }
+    return std::sqrt(squares);
 }
 
 }  // namespace trcore

@@ -40,10 +40,10 @@ std::span<const std::uint32_t> RecurrentClass::find(const ChainGraph& graph) {
         }
     }
     if (closed_ != 1) {
-        throw ReducibleChain("the chain has " + std::to_string(closed_) +
-                             " recurrent classes: where it ends depends on chance (hand-offs that "
-                             "never happen again, or models that keep their distance in time), so "
-                             "it has no single throughput; use simulate");
+        throw ReducibleChain(
+            "P, L: the chain has " + std::to_string(closed_) +
+            " recurrent classes. Requests that always move on together keep their distance in time, "
+            "which depends on chance at first: there is no single long run");
     }
     for (const std::uint32_t state : class_) low_[state] = kRecurrent;
     order_.clear();

@@ -5,15 +5,23 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <string>
+
+#include "elimination.hpp"
+#include "trcore/dtmc.hpp"
 
 namespace trcore {
 namespace {
 
-// Error of the mass on the heads, which is 1 in all (1-norm).
+// Error of the mass on the heads, which is 1 in all (1-norm): what we want, and what will do where
+// rounding allows no more.
 constexpr double kTolerance = 1e-11;
+constexpr double kGoodEnough = 1e-10;
 // What rounding alone leaves of a sweep's change.
 constexpr double kRounding = 1e-14;
-constexpr int kMostCycles = 200;
+constexpr int kPatience = 4;               // cycles of GMRES before elimination
+constexpr int kMostCycles = 100;           // where elimination would take too long
+constexpr std::size_t kMostHeads = 2048;   // for elimination: some seconds, 32 MiB
 
 }  // namespace
 
@@ -27,7 +35,7 @@ std::span<const double> StationarySolver::solve(const ChainGraph& graph) {
     }
     find_heads(graph);
     mass_.assign(graph.size(), 0.0);
-    balance(graph);
+    if (!balance(graph)) eliminate(graph);
     return visits_;
 }
 
@@ -46,51 +54,76 @@ void StationarySolver::find_heads(const ChainGraph& graph) {
     }
 }
 
-// Sweeps until the mass on the heads comes back as it was; visits_ are then those of a sweep.
-void StationarySolver::balance(const ChainGraph& graph) {
+// Sweeps until the mass on the heads comes back as it was; visits_ are then those of a sweep. False
+// if that takes too long, or rounding would spoil it.
+bool StationarySolver::balance(const ChainGraph& graph) {
     const std::size_t n = heads_.size();
-    now_.assign(n, 1.0 / static_cast<double>(n));
+    now_.resize(n);
+    // Uneven, so that no slow part is balanced by chance and thereby unseen: from an even start,
+    // models that hardly ever hand over seem to be in balance at once.
+    for (std::size_t i = 0; i < n; ++i) {
+        const double uneven = 0.6180339887498949 * static_cast<double>(i + 1);
+        now_[i] = (0.5 + uneven - std::floor(uneven)) / static_cast<double>(n);
+    }
     next_.assign(n, 0.0);
     change_.assign(n, 0.0);
     const auto product = [&](std::span<const double> v, std::span<double> tv) {
         sweep(graph, v, tv);
     };
-    // How much larger the error of y may be than its change in a sweep; from what the last
-    // correction took to make up for such a change.
-    double amplified = 1;
+    // How much larger the error of the result may be than the change of y in a sweep: visits that
+    // last, times what GMRES finds of slow mixing.
+    double lasting = 1;
+    for (const std::uint32_t s : order_) lasting = std::min(lasting, graph.leave[s]);
+    double amplified = 1 / lasting;
     double least = std::numeric_limits<double>::infinity();
-    for (int cycle = 0; cycle < kMostCycles; ++cycle) {
+    const int most = n <= kMostHeads ? kPatience : kMostCycles;
+    for (int cycle = 0; cycle < most; ++cycle) {
         sweep(graph, now_, next_);
         double change = 0;
-        double square = 0;
         for (std::size_t i = 0; i < n; ++i) {
             change_[i] = next_[i] - now_[i];
             change += std::abs(change_[i]);
-            square += change_[i] * change_[i];
         }
-        if (change * amplified <= kTolerance || (change <= kRounding && cycle > 0)) return;
-        if (change < least) {
-            least = change;
-            best_ = now_;
-        } else {  // rounding spoilt the correction, or it came to no end: mix, then try again
+        if (cycle > 0 && change * amplified <= kTolerance) return true;
+        if (change <= kRounding && cycle > 0) return change * amplified <= kGoodEnough;
+        if (change >= least) {  // rounding spoilt the correction: mix, then try again
             for (std::size_t i = 0; i < n; ++i) now_[i] = (best_[i] + next_[i]) / 2;
             least = std::numeric_limits<double>::infinity();
             continue;
         }
+        least = change;
+        best_ = now_;
         const double residual = std::max(kRounding, kTolerance * 1e-2 / amplified) /
                                 std::sqrt(static_cast<double>(n));
         const std::span<const double> z = gmres_.solve(product, change_, residual);
-        double length = 0;
+        amplified = std::max(amplified, gmres_.amplification() / lasting);
         double sum = 0;
         for (std::size_t i = 0; i < n; ++i) {
-            length += z[i] * z[i];
             now_[i] = std::max(now_[i] + z[i], 0.0);
             sum += now_[i];
         }
         for (double& y : now_) y /= sum;
-        amplified = std::max(1.0, std::sqrt(length / square));
     }
-    throw std::runtime_error("the chain's stationary distribution was not found: use simulate");
+    return false;
+}
+
+void StationarySolver::eliminate(const ChainGraph& graph) {
+    const std::size_t n = heads_.size();
+    if (n > kMostHeads) {
+        throw StateSpaceTooLarge("the chain has " + std::to_string(graph.size()) +
+                                 " states and mixes so slowly that the limit would be about " +
+                                 std::to_string(graph.size() * kMostHeads / n) +
+                                 ": take a coarser quantum, or use simulate");
+    }
+    std::vector<double> transitions(n * n);
+    std::vector<double> unit(n, 0.0);
+    for (std::size_t i = 0; i < n; ++i) {
+        unit[i] = 1;
+        sweep(graph, unit, {transitions.data() + i * n, n});
+        unit[i] = 0;
+    }
+    stationary_by_elimination(transitions, now_);
+    sweep(graph, now_, next_);
 }
 
 void StationarySolver::sweep(const ChainGraph& graph, std::span<const double> from,

@@ -10,7 +10,9 @@
 //
 // Repeating sweeps would do if T mixed quickly. It need not: deterministic times make it periodic,
 // rare hand-offs make it slow. GMRES on (I - T) y = 0 needs about as many sweeps as T has
-// eigenvalues away from zero, wherever they lie: about ten.
+// eigenvalues away from zero, wherever they lie: about ten. Where they are too many or too near 1
+// (models that hardly ever hand over), T is written down, a sweep for each head, and solved by
+// elimination.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +29,15 @@ class StationarySolver {
 public:
     // Visits of each state, up to a common factor; 0 for transient states. Good until the next
     // call, which reuses its memory. Throws ReducibleChain unless there is exactly one recurrent
-    // class.
+    // class, and StateSpaceTooLarge where only elimination could help, and would take too long.
     std::span<const double> solve(const ChainGraph& graph);
 
     [[nodiscard]] int sweeps() const noexcept { return sweeps_; }
 
 private:
     void find_heads(const ChainGraph& graph);
-    void balance(const ChainGraph& graph);
+    bool balance(const ChainGraph& graph);
+    void eliminate(const ChainGraph& graph);
     // One sweep, from mass on the heads to mass on the heads.
     void sweep(const ChainGraph& graph, std::span<const double> from, std::span<double> to);
 

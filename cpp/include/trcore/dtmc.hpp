@@ -36,9 +36,9 @@ public:
 };
 
 struct ChainOptions {
-    // Seconds. 0: the coarsest that divides the shortest step into 1 to 64 quanta and changes no step
-    // by more than 0.1 % (else the one of those that changes them least); doubled while the chain
-    // has too many states, down to 2 quanta.
+    // Seconds. 0: the coarsest that divides the shortest step into 1 to 64 and changes no step by
+    // more than 0.1 % (else the one of those that changes them least); while the chain has too
+    // many states, 0.3 % and 1 %.
     double quantum = 0;
     std::size_t max_states = 200'000;  // and 64 times as many transitions
     bool exclusive = false;

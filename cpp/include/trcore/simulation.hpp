@@ -28,8 +28,9 @@ struct SimulationOptions {
     std::uint64_t seed = 0;
     bool exclusive = false;         // the models share one device: one runs at a time
     Turns turns = Turns::oldest;
-    // Seconds for each token that a resumed request must read beyond its first, by model; empty:
-    // none. A batch's extra time is the sum over its requests.
+    // Seconds for each token that was committed since a request's last step at the model but one,
+    // which any step reads; by model; empty: none. A batch's extra time is the sum over its
+    // requests.
     std::vector<double> extend;
 };
 

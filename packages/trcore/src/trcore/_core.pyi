@@ -241,8 +241,8 @@ def solve(
 
     quantum: seconds that times are rounded to (each at least one). None: the coarsest that divides
     the shortest step into 1 to 64 and changes no step by more than 0.1 %, else the one of those
-    that changes them least; doubled while the chain has more than `max_states` states, until the
-    shortest step has 2. exclusive: the models share one device, so one runs at a time; when it is
+    that changes them least; 0.3 % and 1 % while the chain has more than `max_states` states.
+    exclusive: the models share one device, so one runs at a time; when it is
     free, the models that may start take turns, beginning after the one that ran last.
 
     Throughput is right to 9 digits for the given quantum. Runs with the GIL released.
@@ -339,7 +339,7 @@ def simulate(
     sooner, after 64 steps for each of them, where hardly any are committed. exclusive: one model
     runs at a time. turns: which one when several may: ``"oldest"``, the one whose first request
     has waited longest, or ``"next"``, in turn, as `solve` does. extend: seconds, one number or
-    [M], for each token that a request brings along beyond the one that any step reads.
+    [M], for each token that was committed since the request's last step at the model, but one.
 
     A request's n-th step is routed by a draw that depends on (seed, request, n) alone: different B
     see the same random numbers. Runs with the GIL released. ValueError names the argument.

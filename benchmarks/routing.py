@@ -25,12 +25,14 @@ import asyncio
 import json
 from pathlib import Path
 
+from benchmarks.serving.bare_step import bare_steps
+from benchmarks.serving.baseline_servers import THREADS
 from benchmarks.serving.cost_model import PairCosts
 from benchmarks.serving.headline import headline
 from benchmarks.serving.measured import Measured
 from benchmarks.serving.names import ALGORITHMS
-from benchmarks.serving.pairs import Pair, profile_pair, real_pair
-from benchmarks.serving.records import RoutingRecords, save
+from benchmarks.serving.pairs import Pair, profile_pair, real_costs, real_pair
+from benchmarks.serving.records import RoutingRecords, StepBreakdown, save
 from benchmarks.serving.report import write_report
 from benchmarks.serving.routing_runs import RoutingRuns, Scope
 from benchmarks.serving.workload import WORKLOADS
@@ -41,6 +43,12 @@ NOTE = (
     "Profile engine: what a step ingests beyond one token costs nothing, in any system, so prompt "
     "caches are perfect and free; `readmit` is measured on the real engine, where it costs. "
     "`std-serving` gets its decisions for nothing: it repeats the path that ours took."
+)
+
+BARE_NOTE = (
+    "The llama.cpp of `std-serving` and `speculative` is prebuilt for any CPU with AVX2, ours for "
+    "this machine. The time of its bare step over our engine's, both with one thread, by model and "
+    "batch (what a ratio of throughputs can owe to that, at most): "
 )
 
 
@@ -98,16 +106,34 @@ def main() -> None:
     """Measure and report."""
     args = arguments()
     measured: list[Measured] = []
+    steps: list[StepBreakdown] = []
     costs: dict[str, PairCosts] = {}
+    bare: dict[str, float] = {}
     for pair in pairs(args.engine):
         here = scope(args, pair.engine)
         print(f"{pair.engine}: {here}")
-        measured += asyncio.run(RoutingRuns(pair, here).all())
-        if pair.costs is not None:
-            costs[pair.engine] = pair.costs
-    save(RoutingRecords(measured=measured, costs=costs, notes=[NOTE]))
+        runs = RoutingRuns(pair, here)
+        asyncio.run(runs.all())
+        measured += runs.measured
+        steps += runs.steps
+        found = pair.costs if pair.costs or args.smoke else real_costs(CURVE)
+        if found is not None:
+            costs[pair.engine] = found
+        if pair.engine == "real" and not args.smoke:
+            bare = bare_ratios(pair)
+    notes = [NOTE, *([BARE_NOTE + json.dumps(bare)] if bare else [])]
+    save(RoutingRecords(measured=measured, steps=steps, costs=costs, notes=notes))
     print(f"report: {write_report()}")
-    print(json.dumps({"benchmark": "routing", **headline(measured)}))
+    print(json.dumps({"benchmark": "routing", **headline(measured), **bare}))
+
+
+def bare_ratios(pair: Pair) -> dict[str, float]:
+    """`real_bare_step_<model>_<batch>`: a step of the other llama.cpp over one of ours."""
+    return {
+        f"real_bare_step_{model['name']}_{batch}": round(found["ratio"], 3)
+        for model in pair.models
+        for batch, found in bare_steps(model, threads=THREADS).items()
+    }
 
 
 if __name__ == "__main__":

@@ -11,9 +11,11 @@ from benchmarks.serving.speculative import Speculative, speculative
 from benchmarks.serving.std_serving import SingleModelServer
 from benchmarks.serving.two_groups import two_groups
 
-DRAFT_MAX = 3
-THREADS = 2
-"""Of each llama.cpp server; see `benchmarks.llama_threads` for others."""
+DRAFT_MAX, DRAFT_P_MIN = 1, 0.8
+"""Of speculation: the best of five settings tried; the default, 3 and 0, was slower."""
+
+THREADS = 1
+"""Of each llama.cpp server: on two shared cores two servers of two threads were slower."""
 
 
 @contextmanager
@@ -45,6 +47,12 @@ def speculative_server(pair: Pair, context: int, most: int) -> Iterator[Speculat
     """llama.cpp's draft decoding on the real pair, until the block ends."""
     small, large = pair.models
     with speculative(
-        large, small, concurrency=most, context=context, threads=THREADS, draft_max=DRAFT_MAX
+        large,
+        small,
+        concurrency=most,
+        context=context,
+        threads=THREADS,
+        draft_max=DRAFT_MAX,
+        draft_p_min=DRAFT_P_MIN,
     ) as server:
         yield server

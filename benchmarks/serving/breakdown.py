@@ -81,6 +81,20 @@ async def our_breakdown(
     return _parts(statistics.fmean(gaps), _mean_between(part, whole))
 
 
+def step_parts(breakdown: dict[str, float]) -> dict[str, float]:
+    """The step's milliseconds in parts that add up to it, the forward alone first."""
+    engine = min(breakdown["engine"], breakdown["step"])
+    if "http_and_queue" not in breakdown:
+        return {"forward": engine, "everything else": breakdown["step"] - engine}
+    http = breakdown["http_and_queue"]
+    engine = min(engine, breakdown["step"] - http)
+    return {
+        "forward": engine,
+        "the kept prompt found, the server's own work": breakdown["step"] - http - engine,
+        "HTTP, JSON, queue": http,
+    }
+
+
 def _parts(step_ms: float, engine_ms: float) -> dict[str, float]:
     return {"step": step_ms, "engine": engine_ms, "inference_share": engine_ms / step_ms}
 

@@ -18,7 +18,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     model: GGUF file. slots: requests decoded at once. context: tokens of each slot. threads: of a
     step. draft_model: GGUF of a smaller model that proposes up to `draft_max` tokens a step for
-    `model` to verify (None: no speculation).
+    `model` to verify, while it gives each a probability of `draft_p_min` at least (None: no
+    speculation; the other two default to llama.cpp's own).
     """
 
     model: str
@@ -27,6 +28,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     threads: int
     draft_model: str | None = None
     draft_max: int = 3
+    draft_p_min: float = 0.0
 
 
 def main() -> None:
@@ -50,6 +52,7 @@ def main() -> None:
         draft = params.speculative.draft
         draft.mparams.path = settings.draft_model
         draft.n_max = settings.draft_max
+        draft.p_min = settings.draft_p_min
         draft.cpuparams.n_threads = draft.cpuparams_batch.n_threads = settings.threads
         kinds = xllamacpp.common_speculative_type
         params.speculative.types = [kinds.COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -114,6 +118,20 @@ def real_pair() -> Pair:
         overlap=False,
         encode=lambda text: tokenizer.vocabulary.encode(text, special=False),
         frame=ChatFrame.of(tokenizer),
+    )
+
+
+def real_costs(batches: Sequence[int]) -> PairCosts:
+    """The demo pair's step times, measured now by `trserve profile`."""
+    command = [str(Path(sys.executable).with_name("trserve")), "profile", "--json"]
+    command += ["--preset", _PRESETS["r2r"][0], "--batches", ",".join(map(str, batches))]
+    profile = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    small, large = profile["models"]
+    return PairCosts(
+        small_ms=small["step_ms"],
+        large_ms=large["step_ms"],
+        ingest_ms=large["extend_token_ms"],
+        shared=True,
     )
 
 

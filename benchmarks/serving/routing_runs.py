@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks.serving.arrivals import at_rate, poisson, trace
 from benchmarks.serving.baseline_servers import routed_servers, speculative_server
+from benchmarks.serving.breakdown import our_breakdown, std_breakdown, step_parts
 from benchmarks.serving.load import LoadRun, closed_loop, open_loop
 from benchmarks.serving.measured import Measured, Setting
 from benchmarks.serving.measures import measure
@@ -23,6 +24,7 @@ from benchmarks.serving.names import (
     STD_SERVING,
 )
 from benchmarks.serving.pairs import Pair
+from benchmarks.serving.records import StepBreakdown
 from benchmarks.serving.std_serving import StdServing
 from benchmarks.serving.system import Outcome, System, WorkItem
 from benchmarks.serving.trserve_server import trserve_server
@@ -41,6 +43,8 @@ GROUP_SETTINGS: dict[str, dict[str, Any]] = {
 
 _SEED, _WARM_UP_SEED = 7, 8
 _WARM_UP_NUMBERS = 1_000_000
+_LONG_ITEM = 2_000_000
+_LAST_STEPS = 128
 _OPEN_LOAD = 0.6
 """Of the throughput that ours had in the closed loop, in requests a second."""
 
@@ -61,15 +65,19 @@ class Scope:
 
 @dataclass
 class RoutingRuns:
-    """All runs on `pair`. recorded: what ours answered, by (algorithm, workload), for others."""
+    """All runs on `pair`; `measured` and `steps` are what they found.
+
+    recorded: what ours answered, by (algorithm, workload), for others to repeat.
+    """
 
     pair: Pair
     scope: Scope
     measured: list[Measured] = field(default_factory=list)
+    steps: list[StepBreakdown] = field(default_factory=list)
     recorded: dict[tuple[str, str], dict[int, Outcome]] = field(default_factory=dict)
 
-    async def all(self) -> list[Measured]:
-        """Everything in scope; the records are also in `measured`."""
+    async def all(self) -> None:
+        """Everything in scope."""
         for algorithm in self.scope.algorithms:
             main = algorithm == MAIN_ALGORITHM
             for system in (OURS, OFFICIAL, *(self._parts() if main else ())):
@@ -79,7 +87,6 @@ class RoutingRuns:
             await self._ours(system, "")
         if self.pair.engine == "real":
             await self._speculative()
-        return self.measured
 
     def _parts(self) -> list[str]:
         return ["eager", "lockstep", *(["readmit"] if self.pair.engine == "real" else [])]
@@ -94,6 +101,11 @@ class RoutingRuns:
                     await self._closed(server, algorithm, workload, clients)
             if algorithm in (MAIN_ALGORITHM, "") and system in (OURS, LLM_ONLY):
                 await self._open(server, algorithm)
+            if algorithm == MAIN_ALGORITHM and system == OURS:
+                item = self._long_item()
+                self.recorded[algorithm, MAIN_WORKLOAD][item.number] = await server.serve(item)
+                parts = step_parts(await our_breakdown(server, item, item.max_tokens - 1))
+                self.steps.append(StepBreakdown(f"{system}, {self.pair.engine} engine", parts))
 
     async def _std_serving(self, algorithm: str) -> None:
         with routed_servers(self.pair, algorithm, self._context, self._most) as servers:
@@ -116,6 +128,9 @@ class RoutingRuns:
                     concurrency=self._most,
                 )
                 await self._open(driver, algorithm)
+                item = self._long_item()
+                parts = step_parts(await std_breakdown(driver, item, item.max_tokens - 1))
+                self.steps.append(StepBreakdown(f"{STD_SERVING}, {self.pair.engine} engine", parts))
 
     async def _speculative(self) -> None:
         with speculative_server(self.pair, self._context, self._most) as server:
@@ -204,6 +219,14 @@ class RoutingRuns:
             pair.frame,
             self.scope.stretch,
         )
+
+    def _long_item(self) -> WorkItem:
+        """The end of a response of 2048 tokens, or as much as the context holds."""
+        output = min(_LAST_STEPS, self._context // 2)
+        prompt = min(2048 - output, self._context - output)
+        body = self._items(MAIN_WORKLOAD)[0].prompt_ids
+        repeated = (body * (prompt // len(body) + 1))[:prompt]
+        return WorkItem(_LONG_ITEM, repeated, output, seed=_SEED)
 
     @property
     def _most(self) -> int:

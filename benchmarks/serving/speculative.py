@@ -95,9 +95,14 @@ def speculative(
     concurrency: int,
     context: int,
     threads: int,
-    draft_max: int,
+    draft_max: int = 3,
+    draft_p_min: float = 0.0,
 ) -> Iterator[Speculative]:
-    """The server with both models (as in a group's file, GGUF), until the block ends."""
+    """The server with both models (as in a group's file, GGUF), until the block ends.
+
+    Its slots speculate independently, any number at once. draft_max, draft_p_min: see `Settings`;
+    the defaults are llama.cpp's own.
+    """
     settings = Settings(
         gguf_path(large),
         concurrency,
@@ -105,6 +110,7 @@ def speculative(
         threads,
         draft_model=gguf_path(small),
         draft_max=draft_max,
+        draft_p_min=draft_p_min,
     )
     with llama_server(settings) as server:
         yield Speculative("speculative", server)

@@ -86,6 +86,33 @@ def test_models_as_table(capsys, monkeypatch):
     assert "Routers: " in output
 
 
+@pytest.mark.parametrize(
+    ("mode", "models", "at_once"),
+    [
+        ("routed", ["small", "large"], 32),
+        ("llm-only", ["large"], 32),
+        ("slm-only", ["small"], 32),
+        ("official", ["small", "large"], 1),
+    ],
+)
+def test_check_in_a_mode(capsys, monkeypatch, mode, models, at_once):
+    monkeypatch.setenv("TRSERVE_MODE", mode)
+    assert main(["check", "--preset", "profile-demo", "--set", "server.port=0", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)["plan"]
+    assert [model["name"] for model in plan["models"]] == models
+    assert plan["max_active"] == at_once
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"), [("--mode", "quick"), ("--delayed-batching", "sometimes")]
+)
+def test_an_unknown_mode_is_named(capsys, flag, value):
+    assert main(["check", "--preset", "profile-demo", flag, value]) == 2
+    error = capsys.readouterr().err
+    assert flag.removeprefix("--").replace("-", "_") in error
+    assert value in error
+
+
 def test_check(capsys):
     arguments = ["check", "--preset", "profile-demo", "--set", "server.port=0"]
     assert main(arguments) == 0

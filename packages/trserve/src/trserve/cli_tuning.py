@@ -18,13 +18,11 @@ def profile(
         str, typer.Option(metavar="SIZES", help="Batch sizes to measure.")
     ] = "1,2,4,8,16",
     steps: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Steps to time for each figure. [default: 24]")
+        int, typer.Option(metavar="N", min=1, help="Steps to time for each figure.")
     ] = 24,
     context_tokens: Annotated[
         int,
-        typer.Option(
-            metavar="N", min=1, help="Tokens that each sequence already holds. [default: 128]"
-        ),
+        typer.Option(metavar="N", min=1, help="Tokens that each sequence already holds."),
     ] = 128,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the latency profile (YAML).")

@@ -23,7 +23,9 @@ def tree(folder: Path, **sources: str) -> Path:
 
 def test_benchmarks_are_the_modules_without_an_underscore(tmp_path: Path) -> None:
     assert _suite.names(tree(tmp_path, b="", a="", _c="")) == ["a", "b"]
-    assert {"handoff", "overhead", "quality", "router_cost"} <= set(_suite.names(_suite.ROOT))
+    assert {"dtmc", "handoff", "overhead", "quality", "router_cost"} <= set(
+        _suite.names(_suite.ROOT)
+    )
 
 
 def test_each_last_line_is_kept_and_a_failure_stops_nothing(
@@ -83,7 +85,9 @@ def test_a_failure_is_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_unknown_benchmark_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert _suite.main(["nonsense"]) == 1
-    assert "there is no benchmark nonsense; there are handoff" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "there is no benchmark nonsense; there are " in out
+    assert "handoff" in out
 
 
 def test_arguments_after_the_dashes_go_to_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:

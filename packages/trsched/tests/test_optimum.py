@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import trcore
 from trsched.tuning.optimum import CHAIN_REQUESTS, Situation, fitting_quantum, optimum
@@ -16,8 +17,8 @@ STANDS = np.array([[1.0, 0.0], [1.0, 1.0]])
 @pytest.mark.parametrize("rate", [0.0008, 0.01])
 def test_models_that_hardly_hand_over(rate: float) -> None:
     """The chain would take 25 s of a core for this, and `Group.close` would wait for it."""
-    sizes = np.arange(1, CHAIN_REQUESTS + 1)
-    steps = [5e-3 + 1e-4 * sizes, 20e-3 + 7e-4 * sizes]
+    sizes = np.arange(1, CHAIN_REQUESTS + 1, dtype=np.float64)
+    steps: list[NDArray[np.float64]] = [5e-3 + 1e-4 * sizes, 20e-3 + 7e-4 * sizes]
     routing = np.array([[1 - rate, rate], [rate, 1 - rate]])
     began = time.process_time()
     found = optimum(Situation(routing, STANDS, steps, CHAIN_REQUESTS, False), [1, 1])

@@ -106,11 +106,15 @@ def test_check_in_a_mode(capsys, monkeypatch, mode, models, at_once):
 @pytest.mark.parametrize(
     ("flag", "value"), [("--mode", "quick"), ("--delayed-batching", "sometimes")]
 )
-def test_an_unknown_mode_is_named(capsys, flag, value):
+def test_an_unknown_mode_is_named(capsys, monkeypatch, flag, value):
     assert main(["check", "--preset", "profile-demo", flag, value]) == 2
     error = capsys.readouterr().err
-    assert flag.removeprefix("--").replace("-", "_") in error
+    assert error.startswith(f"trserve: {flag}: should be ")
     assert value in error
+    variable = "TRSERVE_" + flag.removeprefix("--").replace("-", "_").upper()
+    monkeypatch.setenv(variable, value)
+    assert main(["check", "--preset", "profile-demo"]) == 2
+    assert capsys.readouterr().err.startswith(f"trserve: {variable}: should be ")
 
 
 def test_check(capsys):

@@ -97,6 +97,23 @@ def test_nothing_is_known_at_first() -> None:
     assert not LatencyEstimate(LARGEST).known
 
 
+def test_a_turn_without_its_seconds_is_not_known() -> None:
+    """The counters are read while the subserver writes them: a curve of 0 s would end the tuner."""
+    estimate = LatencyEstimate(LARGEST)
+    estimate.add(*turns({4: 1}, {4: 0.0}))
+    first = estimate.known
+    estimate.add(*turns({4: 1}, {4: 0.01}))
+    assert (first, estimate.known) == (False, True)
+    assert (estimate.curve(LARGEST) > 0).all()
+
+
+def test_no_step_commits_more_than_a_token() -> None:
+    """A move and its token are counted one after the other, and read in between."""
+    estimate = RoutingEstimate(2)
+    estimate.add(0, counts(10, 0), counts(10, 1))
+    assert estimate.commits.max() == 1.0
+
+
 def test_old_turns_fade() -> None:
     estimate = LatencyEstimate(LARGEST)
     estimate.add(*turns({4: 500}, {4: 0.010}))

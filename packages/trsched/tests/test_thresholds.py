@@ -40,6 +40,21 @@ def test_tuned_thresholds_are_feasible_and_those_of_the_nearest_below(
     assert deadlock_free(thresholds.at(active), active)
 
 
+def test_reading_while_the_tuner_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It starts from nothing whenever estimates have moved: an N just seen is gone again."""
+    thresholds = TunedThresholds([1, 1])
+    thresholds.replace({4: (1, 3)})
+
+    def chosen(*arguments: Any, **options: Any) -> Any:
+        nearest = max(*arguments, **options)
+        thresholds.replace({2: (1, 2)})  # the other thread, at the worst moment
+        return nearest
+
+    monkeypatch.setattr("trsched.thresholds.max", chosen, raising=False)
+    assert list(thresholds.at(4)) == [1, 3]
+    assert list(thresholds.at(4)) == [1, 2]
+
+
 @pytest.mark.parametrize("models", [2, 3])
 def test_thresholds_that_change_all_the_time_hold_nobody_up(
     models: int, monkeypatch: pytest.MonkeyPatch

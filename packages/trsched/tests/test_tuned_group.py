@@ -40,6 +40,16 @@ def test_it_learns_while_it_serves(overlap: bool) -> None:
     group.close()
 
 
+def test_it_learns_where_requests_are_readmitted() -> None:
+    """Each visit reads all tokens anew there: that is what a turn costs, and no exception."""
+    group = tuned_group(handoff="readmit")
+    streams = [group.submit(request(seed, LONG)) for seed in range(12)]
+    until(lambda: group.status().tuning is not None)
+    for stream in streams:
+        group.abort(stream)
+    group.close()
+
+
 @pytest.mark.parametrize(
     "settings",
     [

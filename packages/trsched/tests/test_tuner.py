@@ -11,6 +11,10 @@ import pytest
 import trcore
 from packages.trsched.tests.virtual_group import Route, VirtualGroup
 from trsched.stats import TuningStatus
+from trsched.step_counters import StepCounters
+from trsched.thresholds import TunedThresholds
+from trsched.tuning.optimum import Optimum
+from trsched.tuning.tuner import Tuner
 
 SMALL, LARGE = 6.0e-3, 27.9e-3
 """The article's step latencies in seconds."""
@@ -162,3 +166,28 @@ def test_nothing_is_tuned_before_every_model_has_stepped() -> None:
     assert group.tuner is not None
     assert group.tuner.status is None
     assert list(group.thresholds.at(4)) == [1, 1]
+
+
+def test_subservers_hear_of_other_thresholds_for_every_n(monkeypatch: pytest.MonkeyPatch) -> None:
+    """N may have moved on while a solution was found: what is new may be for that other N."""
+    thresholds, counters = TunedThresholds([1, 1]), [StepCounters(2, 8) for _ in range(2)]
+    heard: list[tuple[int, ...]] = []
+    tuner = Tuner(
+        counters,
+        thresholds,
+        largest_batch=8,
+        shared_device=False,
+        changed=lambda: heard.append(tuple(thresholds.at(8))),
+    )
+    found = {4: (1, 1), 8: (1, 5)}
+    monkeypatch.setattr(
+        "trsched.tuning.tuner.optimum",
+        lambda situation, present: Optimum(found[situation.active], 2.0, 1.0),
+    )
+    for seconds, active in ((0.01, 8), (0.05, 4)):  # latencies move: all is solved again, for 4
+        for each in counters:
+            each.moved([0, 1], [0, 0])
+            for _ in range(200):
+                each.took(1, seconds)
+        tuner.poll(active, now=seconds)
+    assert heard == [(1, 5), (1, 1)]

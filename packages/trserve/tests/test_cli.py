@@ -106,11 +106,30 @@ def test_check_in_a_mode(capsys, monkeypatch, mode, models, at_once):
 @pytest.mark.parametrize(
     ("flag", "value"), [("--mode", "quick"), ("--delayed-batching", "sometimes")]
 )
-def test_an_unknown_mode_is_named(capsys, flag, value):
+def test_an_unknown_mode_is_named(capsys, monkeypatch, flag, value):
     assert main(["check", "--preset", "profile-demo", flag, value]) == 2
     error = capsys.readouterr().err
-    assert flag.removeprefix("--").replace("-", "_") in error
+    assert error.startswith(f"trserve: {flag}: should be ")
     assert value in error
+    variable = "TRSERVE_" + flag.removeprefix("--").replace("-", "_").upper()
+    monkeypatch.setenv(variable, value)
+    assert main(["check", "--preset", "profile-demo"]) == 2
+    assert capsys.readouterr().err.startswith(f"trserve: {variable}: should be ")
+
+
+def test_delayed_batching_off_in_yaml(capsys, tmp_path):
+    """A bare `off` is false in YAML, in a file as with --set."""
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "{name: a, models: [{engine: profile, name: b, step_ms: [1]}], router: {name: fixed}, "
+        "delayed_batching: off}"
+    )
+    for arguments in (
+        [str(config)],
+        ["--preset", "profile-demo", "--set", "delayed_batching=off"],
+    ):
+        assert main(["check", *arguments]) == 0
+        assert "no delayed batching" in capsys.readouterr().out
 
 
 def test_check(capsys):

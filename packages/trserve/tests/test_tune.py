@@ -70,6 +70,12 @@ def test_grid_and_other_rates(capsys):
         assert other["best"]["tokens_per_s"] >= other["eager"]["tokens_per_s"]
 
 
+def test_a_rate_too_small_to_print(capsys):
+    document = tuned(capsys, *HAND, "--p", "0.00001234", "--concurrency", "2")
+    assert document["others"][0]["p"] == pytest.approx(1.234e-5)
+    assert document["others"][0]["loss"] == 0
+
+
 def test_ways_to_say_the_same(capsys, tmp_path):
     page = tmp_path / "metrics.txt"
     page.write_text(PAGE)

@@ -127,6 +127,31 @@ def test_bad_metrics(page, message):
     assert raised.value.field == "--log"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('size="3"} 200.0', 'size="²"} 200.0', "no batch size"),
+        ('size="3"} 200.0', 'size="100000"} 200.0', "no batch size"),
+        ('to="small"} 650.0', 'to="small"} NaN', "moves_total is nan"),
+        ('to="small"} 650.0', 'to="small"} -1', "moves_total is -1"),
+        ('size="3"} 1.6', 'size="3"} +Inf', "seconds_total is inf"),
+        ('size="3"} 1.6', 'size="3"} 1e308', "latencies of 'small'"),
+    ],
+)
+def test_pages_with_figures_that_no_server_has(old, new, message):
+    assert old in PAGE
+    with pytest.raises(ConfigError, match=message) as raised:
+        parse_metrics(PAGE.replace(old, new).replace("} 200.0", "} 1e-9"), "--url")
+    assert raised.value.field == "--url"
+
+
+def test_a_page_read_between_two_counters():
+    """A token whose move isn't on the page yet."""
+    before, tokens, after = PAGE.partition('tokens_moved_total{subserver="large",to="small"}')
+    page = before + tokens + after.replace("350.0", "351.0", 1)
+    assert parse_metrics(page, "--log").flow.committed[1][0] == 1.0
+
+
 @pytest.mark.parametrize("path", ["", "/", "/v1", "/metrics"])
 def test_a_running_servers_metrics(path):
     class Page(http.server.BaseHTTPRequestHandler):
@@ -153,6 +178,14 @@ def test_a_running_servers_metrics(path):
 def test_no_server(url):
     with pytest.raises(ConfigError, match="/metrics: ") as raised:
         fetch_metrics(url)
+    assert raised.value.field == "--url"
+
+
+def test_the_option_at_fault_is_named(monkeypatch):
+    log = parse_metrics(PAGE, "--url")
+    monkeypatch.setattr("trserve.tuning_inputs.fetch_metrics", lambda url: log)
+    with pytest.raises(ConfigError, match="of 2 models, but there are 3") as raised:
+        traffic(options(latency_ms=["1", "2", "3"], url="http://127.0.0.1:9"))
     assert raised.value.field == "--url"
 
 
@@ -214,6 +247,8 @@ HAND = {"latency_ms": ["6.0", "27.9"]}
         ({"latency_ms": ["1", "0"], "p": 0.1}, "--latency-ms", "positive"),
         ({"latency_ms": ["1", "inf"], "p": 0.1}, "--latency-ms", "positive"),
         ({"latency_ms": ["1", ""], "p": 0.1}, "--latency-ms", "numbers parted"),
+        ({"latency_ms": ["1", "1e308"], "p": 0.1}, "latencies of model-1", "1e+09 ms"),
+        ({"latency_ms": ["1e-320", "1"], "p": 0.1}, "latencies of model-0", "1e-06 to"),
     ],
 )
 def test_bad_options(given, field, message):

@@ -91,6 +91,8 @@ class ProfileModel(
 
 
 ModelConfig = LlamaCppModel | ProfileModel
+Mode = Literal["routed", "llm-only", "slm-only", "official"]
+DelayedBatching = Literal["auto", "fixed", "off"]
 
 
 class RouterConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -128,8 +130,8 @@ class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_active: int | None = None
     max_queue: int = 1024
     overlap: bool = False
-    mode: Literal["routed", "llm-only", "slm-only", "official"] = "routed"
-    delayed_batching: Literal["auto", "fixed", "off"] = "auto"
+    mode: Mode = "routed"
+    delayed_batching: DelayedBatching = "auto"
     execution: Literal["async", "lockstep"] = "async"
     handoff: Literal["resume", "readmit"] = "resume"
     on_peer_death: Literal["degrade", "fail"] = "degrade"
@@ -143,6 +145,8 @@ class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def group_config(data: Mapping[str, Any]) -> GroupConfig:
     """A checked GroupConfig from parsed YAML or JSON. Raises ConfigError naming the field."""
+    if data.get("delayed_batching") is False:  # what a bare `off` is in YAML
+        data = {**data, "delayed_batching": "off"}
     try:
         config = msgspec.convert(data, GroupConfig)
     except msgspec.ValidationError as error:

@@ -19,7 +19,7 @@ from trsched.stats import SubserverStats
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Requests of one step by their engine sequence. fresh: one of them has not run here before."""
+    """Requests of one step by their engine sequence. fresh: one of them reads all tokens anew."""
 
     requests: dict[int, LocalRequest]
     fresh: bool
@@ -54,7 +54,7 @@ class DecodeLoop:
         fresh = False
         now = time.monotonic_ns()
         for req in list(ready):
-            fresh |= req.seq is None
+            fresh |= self._table.reads_anew(req)
             if not self._table.bring_kv_up(req):
                 continue
             assert req.seq is not None

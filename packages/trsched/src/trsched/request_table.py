@@ -102,6 +102,13 @@ class RequestTable:
         self._by_slot[PendingTable.slot(handle)] = None
         return self._states.release(handle)
 
+    def reads_anew(self, req: LocalRequest) -> bool:
+        """Whether its next step takes in all its tokens, out of the ordinary.
+
+        New here, or its KV was taken. Where pending requests keep none, it is the ordinary.
+        """
+        return req.seq is None and (self._keep_kv or not req.arrived_ns)
+
     def bring_kv_up(self, req: LocalRequest) -> bool:
         """Give the engine the request's tokens that it lacks; False if no KV can be had now.
 

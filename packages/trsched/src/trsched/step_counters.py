@@ -11,7 +11,7 @@ class StepCounters:
     moves[j]: steps of requests that ended with the request at model j (steps of a batch of b count
     b). tokens[j]: those of them that committed a token. batches[b], seconds[b]: turns that stepped
     b requests, and what they took from the step to the last hand-off; turns that took in a new
-    request or a part of a prompt don't count.
+    request, one whose KV had been reclaimed, or a part of a prompt don't count.
     """
 
     def __init__(self, models: int, largest_batch: int) -> None:

@@ -43,13 +43,14 @@ class TunedThresholds:
 
     def at(self, active: int) -> Sequence[int]:
         """See `Thresholds`."""
-        effective = self._effective  # as it is now: `update` may put another in its place
-        found = effective.get(active)
-        if found is None:
-            nearest = max((n for n in self._found if n <= active), default=None)
-            thresholds = self._start if nearest is None else self._found[nearest]
-            found = effective[active] = effective_thresholds(thresholds, active)
-        return found
+        effective = self._effective  # as it is now: `replace` may put another in its place
+        known = effective.get(active)
+        if known is None:
+            found = self._found  # likewise
+            nearest = max((n for n in found if n <= active), default=None)
+            thresholds = self._start if nearest is None else found[nearest]
+            known = effective[active] = effective_thresholds(thresholds, active)
+        return known
 
     def replace(self, found: Mapping[int, tuple[int, ...]]) -> None:
         """From now on these, by N."""

@@ -28,16 +28,18 @@ def _counters(status: GroupStatus, names: Sequence[str]) -> Iterator[Metric]:
     )
     tokens = CounterMetricFamily(
         "trserve_subserver_tokens_moved",
-        "Those of them that committed a token",
+        "Steps of requests that committed a token, by the model that has the request after them",
         labels=["subserver", "to"],
     )
     steps = CounterMetricFamily(
         "trserve_subserver_batch_steps",
-        "Turns by requests in the batch, without those that took in prompts",
+        "Turns by requests in the batch, without those that took in prompts or recomputed KV",
         labels=["subserver", "size"],
     )
     seconds = CounterMetricFamily(
-        "trserve_subserver_batch_seconds", "What they took", labels=["subserver", "size"]
+        "trserve_subserver_batch_seconds",
+        "Seconds of the turns counted in trserve_subserver_batch_steps",
+        labels=["subserver", "size"],
     )
     for name, subserver in zip(names, status.subservers, strict=True):
         counters = subserver.step_counters
@@ -82,7 +84,15 @@ def _tuning(tuning: TuningStatus, names: Sequence[str]) -> Iterator[Metric]:
     yield from (routing, latency, tuned, alone)
     for name, text, value in (
         ("tuned_requests", "Requests that the tuner's thresholds are for", tuning.active),
-        ("predicted_tokens_per_second", "Predicted speed with them", tuning.predicted),
-        ("measured_tokens_per_second", "Speed over the last seconds", tuning.measured),
+        (
+            "predicted_tokens_per_second",
+            "Predicted speed with the tuned thresholds",
+            tuning.predicted,
+        ),
+        (
+            "measured_tokens_per_second",
+            "Committed tokens a second, over the last seconds",
+            tuning.measured,
+        ),
     ):
         yield GaugeMetricFamily(f"trserve_group_{name}", text, value=value)

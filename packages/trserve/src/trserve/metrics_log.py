@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -16,6 +18,7 @@ _MOVES = "trserve_subserver_moves_total"
 _TOKENS = "trserve_subserver_tokens_moved_total"
 _STEPS = "trserve_subserver_batch_steps_total"
 _SECONDS = "trserve_subserver_batch_seconds_total"
+_BATCH_SIZE = re.compile("[1-9][0-9]{0,4}")
 _LABELS = {
     _MOVES: ("subserver", "to"),
     _TOKENS: ("subserver", "to"),
@@ -77,7 +80,7 @@ def parse_metrics(text: str, field: str) -> MetricsLog:
             raise ConfigError(field, f"{name!r} made no step yet, so its routing is not known")
     flow = RoutingFlow(
         [[moves[name, other] / totals[name] for other in names] for name in names],
-        [[_ratio(tokens[name, other], moves[name, other]) for other in names] for name in names],
+        [[_share(tokens[name, other], moves[name, other]) for other in names] for name in names],
     )
     models = [_model(name, counted, field) for name in names]
     return MetricsLog(
@@ -94,6 +97,8 @@ def _samples(text: str, field: str) -> dict[str, Counts]:
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
                 if sample.name in counted:
+                    if not 0 <= sample.value < math.inf:
+                        raise ValueError(f"{sample.name} is {sample.value}")
                     first, second = (sample.labels[label] for label in _LABELS[sample.name])
                     counted[sample.name][first, second] += sample.value
     except (ValueError, KeyError) as error:
@@ -108,13 +113,14 @@ def _model(name: str, counted: dict[str, Counts], field: str) -> ProfileModel:
     latencies = []
     for (model, size), steps in counted[_STEPS].items():
         if model == name and steps > 0:
-            if not (size.isdigit() and int(size) > 0):
+            if not _BATCH_SIZE.fullmatch(size):
                 raise ConfigError(field, f"{_STEPS}: {size!r} is no batch size")
             latencies.append((int(size), counted[_SECONDS][name, size] / steps * 1e3))
-    if not latencies or not all(ms > 0 for _, ms in latencies):
+    if not latencies or not all(0 < ms < math.inf for _, ms in latencies):
         raise ConfigError(field, f"the latencies of {name!r} are not in it ({_SECONDS})")
     return ProfileModel(name, by_size(latencies))
 
 
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
+def _share(part: float, whole: float) -> float:
+    """Of at most 1: the page of a busy server may have a token without its move."""
+    return min(1.0, part / whole) if whole else 0.0

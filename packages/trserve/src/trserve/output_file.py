@@ -13,6 +13,8 @@ def check_writable(path: Path, field: str) -> None:
     """Before the work starts. Raises ConfigError naming `field`."""
     if path.is_dir():
         raise ConfigError(field, f"{path} is a folder")
+    if path.exists() and not path.is_file():  # /dev/null, say: it would be replaced by a file
+        raise ConfigError(field, f"{path} is no ordinary file")
     if not path.parent.is_dir():
         raise ConfigError(field, f"there is no folder {path.parent}")
     if not os.access(path.parent, os.W_OK | os.X_OK):

@@ -21,7 +21,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from trsched.config import parse_bytes
+from trsched.config import DelayedBatching, Mode, parse_bytes
 from trsched.errors import ConfigError
 
 ENV_PREFIX = "TRSERVE_"
@@ -125,8 +125,13 @@ class GroupSettings(_Settings):
     )
     max_active: int | None = Field(None, description="requests served at the same time")
     max_queue: int | None = Field(None, description="requests that may wait for admission")
-    mode: str | None = Field(None, description="`routed`, or a mode that routing is compared with")
-    delayed_batching: str | None = Field(None, description="`auto`, `fixed` or `off`")
+    mode: Mode | None = Field(None, description="`routed`, or a mode that routing is compared with")
+    delayed_batching: DelayedBatching | None = Field(None, description="`auto`, `fixed` or `off`")
+
+    @field_validator("delayed_batching", mode="before")
+    @classmethod
+    def _off_in_yaml(cls, value: object) -> object:
+        return "off" if value is False else value
 
 
 def unknown_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]:

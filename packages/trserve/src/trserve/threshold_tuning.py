@@ -62,7 +62,7 @@ class Tuning(msgspec.Struct, frozen=True):
 
 def tune_thresholds(traffic: GroupTraffic, concurrency: Sequence[int], shown: Progress) -> Tuning:
     """concurrency: sorted."""
-    rate = round(traffic.flow.rate, 4)
+    rate = float(f"{traffic.flow.rate:.4g}")  # to be read; p may be tiny
     rates = sorted([rate, *(p for p in OTHER_RATES if abs(p / rate - 1) > _SAME_RATE)])
     shown.started("best thresholds", len(concurrency))
     outcomes = []

@@ -14,6 +14,8 @@ from trserve.metrics_log import MetricsLog, fetch_metrics, read_metrics
 from trserve.number_lists import latencies, matrix
 from trserve.routing_flow import RoutingFlow, both_sides, checked, one_token_visits
 
+_SHORTEST_MS, _LONGEST_MS = 1e-6, 1e9  # beyond, sums and quotients of them lose their meaning
+
 
 @dataclass(frozen=True, slots=True)
 class TrafficOptions:
@@ -60,9 +62,16 @@ def traffic(options: TrafficOptions) -> Traffic:
         flow, routing_from = typed
     elif log is not None:
         steps = ", ".join(f"{count} steps of {name}" for name, count in log.steps.items())
-        flow, routing_from = _in_order(log, models), f"{source}: {steps}"
+        field = "--log" if options.log is not None else "--url"
+        flow, routing_from = _in_order(log, models, field), f"{source}: {steps}"
     else:
         raise ConfigError("--p", "how are tokens routed? Give --p, --routing or --log")
+    for model in models:
+        if not all(_SHORTEST_MS <= ms <= _LONGEST_MS for ms in model.step_ms):
+            raise ConfigError(
+                f"latencies of {model.name}",
+                f"expected {_SHORTEST_MS:g} to {_LONGEST_MS:g} ms for a step",
+            )
     if len(models) < 2:
         raise ConfigError("models", "tuning takes two models or more")
     if len(flow.routing) != len(models):
@@ -129,11 +138,11 @@ def _log(options: TrafficOptions) -> MetricsLog | None:
     return fetch_metrics(options.url) if options.url is not None else None
 
 
-def _in_order(log: MetricsLog, models: Sequence[ProfileModel]) -> RoutingFlow:
+def _in_order(log: MetricsLog, models: Sequence[ProfileModel], field: str) -> RoutingFlow:
     """A profile's models may come in another order than the log's; named by hand, they can't."""
     names, wanted = [model.name for model in log.models], [model.name for model in models]
     if len(names) != len(wanted):
-        raise ConfigError("--log", f"of {len(names)} models, but there are {len(wanted)} latencies")
+        raise ConfigError(field, f"of {len(names)} models, but there are {len(wanted)} latencies")
     if set(names) != set(wanted):
         return log.flow
     order = [names.index(name) for name in wanted]

@@ -28,8 +28,8 @@ class LatencyEstimate:
 
     @property
     def known(self) -> bool:
-        """Whether there was any turn."""
-        return bool(self._weights.any())
+        """Whether there was any turn, with its seconds (a counter may be read between the two)."""
+        return bool(self._sums.any())
 
     def curve(self, largest: int) -> NDArray[np.float64]:
         """Seconds for batches of 1 to `largest`: `[largest]`. Needs `known`."""

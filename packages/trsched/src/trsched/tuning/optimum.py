@@ -16,7 +16,12 @@ CHAIN_REQUESTS = 16
 _QUANTA = range(32, 65)
 """The longest step is so many quanta of the chain's time: enough to compare thresholds."""
 
-_TOKENS = 4000
+_HARDLY_MIXING = 0.05
+"""Below this the chain of models with devices of their own takes up to 200 ms for each threshold,
+many seconds in all, in which a group could not close: it is simulated instead."""
+
+_TOKENS, _MOST_TOKENS = 4000, 40_000
+_ENOUGH_MIXING = 0.2  # for _TOKENS
 _SEED = 1
 
 
@@ -58,17 +63,25 @@ def optimum(situation: Situation, present: Sequence[int]) -> Optimum:
         situation.step_seconds,
         situation.active,
     )
-    shared = situation.shared_device
-    if len(present) == 2 and situation.active <= CHAIN_REQUESTS:
+    shared, mixing = situation.shared_device, _mixing(situation.routing)
+    mixes = shared or mixing > _HARDLY_MIXING
+    if len(present) == 2 and situation.active <= CHAIN_REQUESTS and mixes:
         quantum = fitting_quantum(np.concatenate(situation.step_seconds))
         best = trcore.best_thresholds(*model, quantum=quantum, exclusive=shared)
         now = trcore.solve(*model, present, quantum=quantum, exclusive=shared)
         return Optimum(best.thresholds, best.throughput, now.throughput)
+    tokens = int(_TOKENS * _ENOUGH_MIXING / np.clip(mixing, 1e-9, _ENOUGH_MIXING))
+    tokens = min(tokens, _MOST_TOKENS)  # more where requests stay long where they are
     found = trcore.search_thresholds(
-        *model, tokens=_TOKENS, seed=_SEED, exclusive=shared, start=present
+        *model, tokens=tokens, seed=_SEED, exclusive=shared, start=present
     )
-    simulated = trcore.simulate(*model, present, tokens=_TOKENS, seed=_SEED, exclusive=shared)
+    simulated = trcore.simulate(*model, present, tokens=tokens, seed=_SEED, exclusive=shared)
     return Optimum(found.thresholds, found.throughput, simulated.throughput)
+
+
+def _mixing(routing: NDArray[np.float64]) -> float:
+    """How much of where a request was is forgotten with each of its steps; p + q of two models."""
+    return float(1.0 - np.sort(np.linalg.eigvals(routing).real)[-2])
 
 
 def fitting_quantum(seconds: NDArray[np.float64]) -> float:

@@ -45,6 +45,7 @@ class RoutingEstimate:
     def commits(self) -> NDArray[np.float64]:
         """C: `[models, models]`, tokens committed by a step from i that ends at j.
 
-        1 where none has been seen.
+        1 where none has been seen, and never more: of a step just read between two counters there
+        may be the token without the move.
         """
-        return (self._tokens + 1e-3) / (self._moves + 1e-3)
+        return np.minimum(1.0, (self._tokens + 1e-3) / (self._moves + 1e-3))

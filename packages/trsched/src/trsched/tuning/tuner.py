@@ -27,7 +27,7 @@ class Tuner:
     """`poll` it a few times a second, from one thread.
 
     counters: of every subserver. largest_batch: most requests of a step. shared_device: whether the
-    models take turns on one device. changed: called after thresholds have changed.
+    models take turns on one device. changed: called after thresholds may have changed.
     """
 
     def __init__(
@@ -83,8 +83,9 @@ class Tuner:
             found = Optimum(present, found.present, found.present)
         self._found[situation.active] = found
         self._thresholds.replace({n: each.thresholds for n, each in self._found.items()})
-        if found.thresholds != present:
-            self._changed()
+        # Also when these are the present ones: those of other N may differ, and N may be another
+        # by now. Who sleeps by old thresholds while others go by new ones could sleep for ever.
+        self._changed()
 
     def _publish(self, situation: Situation, measured: float) -> None:
         found = self._found[situation.active]

@@ -117,6 +117,21 @@ def test_an_unknown_mode_is_named(capsys, monkeypatch, flag, value):
     assert capsys.readouterr().err.startswith(f"trserve: {variable}: should be ")
 
 
+def test_delayed_batching_off_in_yaml(capsys, tmp_path):
+    """A bare `off` is false in YAML, in a file as with --set."""
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "{name: a, models: [{engine: profile, name: b, step_ms: [1]}], router: {name: fixed}, "
+        "delayed_batching: off}"
+    )
+    for arguments in (
+        [str(config)],
+        ["--preset", "profile-demo", "--set", "delayed_batching=off"],
+    ):
+        assert main(["check", *arguments]) == 0
+        assert "no delayed batching" in capsys.readouterr().out
+
+
 def test_check(capsys):
     arguments = ["check", "--preset", "profile-demo", "--set", "server.port=0"]
     assert main(arguments) == 0

@@ -128,6 +128,11 @@ class GroupSettings(_Settings):
     mode: Mode | None = Field(None, description="`routed`, or a mode that routing is compared with")
     delayed_batching: DelayedBatching | None = Field(None, description="`auto`, `fixed` or `off`")
 
+    @field_validator("delayed_batching", mode="before")
+    @classmethod
+    def _off_in_yaml(cls, value: object) -> object:
+        return "off" if value is False else value
+
 
 def unknown_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Variables that look like ours but set nothing, with what to say about each."""

@@ -67,7 +67,9 @@ def test_what_is_not_tuned_says_nothing(settings: dict[str, Any]) -> None:
 
 
 def test_off_means_eager_whatever_the_thresholds() -> None:
-    group = Group.open(profile_config("bernoulli", thresholds=[3, 4], delayed_batching="off"))
+    """Also such as could deadlock otherwise."""
+    group = Group.open(profile_config("bernoulli", thresholds=[9, 200], delayed_batching="off"))
+    assert [model.threshold for model in group.config.models] == [1, 1]
     group.submit(request(1, 4)).result()
     assert [subserver.threshold for subserver in group.status().subservers] == [1, 1]
     group.close()

@@ -135,6 +135,19 @@ def test_no_loss_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reports_of(Scripted(opinion(100.0)), 200, monkeypatch, active=0) == []
 
 
+def test_a_tuner_that_has_failed_says_nothing_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it believed would be on the metrics page for ever, as if it still held."""
+    monkeypatch.setattr(tuner_thread, "POLL_S", 1e-4)
+    tuner, lines = Scripted(opinion(400.0)), list[str]()
+    thread = TunerThread(tuner, ActiveCount(), ["small", "large"], lines.append)  # type: ignore[arg-type]
+    assert thread.status is not None
+    monkeypatch.setattr(tuner, "poll", None)  # calling it raises
+    thread.start()
+    until(lambda: bool(lines))
+    thread.stop()
+    assert thread.status is None
+
+
 def test_a_tuner_that_fails_is_reported_and_serving_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

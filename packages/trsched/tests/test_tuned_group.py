@@ -67,7 +67,9 @@ def test_what_is_not_tuned_says_nothing(settings: dict[str, Any]) -> None:
 
 
 def test_off_means_eager_whatever_the_thresholds() -> None:
-    group = Group.open(profile_config("bernoulli", thresholds=[3, 4], delayed_batching="off"))
+    """Also such as could deadlock otherwise."""
+    group = Group.open(profile_config("bernoulli", thresholds=[9, 200], delayed_batching="off"))
+    assert [model.threshold for model in group.config.models] == [1, 1]
     group.submit(request(1, 4)).result()
     assert [subserver.threshold for subserver in group.status().subservers] == [1, 1]
     group.close()
@@ -131,6 +133,19 @@ def test_a_loss_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_loss_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reports_of(Scripted(opinion(400.0)), 200, monkeypatch) == []
     assert reports_of(Scripted(opinion(100.0)), 200, monkeypatch, active=0) == []
+
+
+def test_a_tuner_that_has_failed_says_nothing_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it believed would be on the metrics page for ever, as if it still held."""
+    monkeypatch.setattr(tuner_thread, "POLL_S", 1e-4)
+    tuner, lines = Scripted(opinion(400.0)), list[str]()
+    thread = TunerThread(tuner, ActiveCount(), ["small", "large"], lines.append)  # type: ignore[arg-type]
+    assert thread.status is not None
+    monkeypatch.setattr(tuner, "poll", None)  # calling it raises
+    thread.start()
+    until(lambda: bool(lines))
+    thread.stop()
+    assert thread.status is None
 
 
 def test_a_tuner_that_fails_is_reported_and_serving_goes_on(

@@ -304,6 +304,14 @@ def test_bad_profile(tmp_path, text, field, message):
     assert message in str(raised.value)
 
 
+def test_a_token_that_takes_for_ever(tmp_path):
+    path = tmp_path / "latency.yaml"
+    model = "{{name: {}, step_ms: [1], extend_token_ms: 1.0e+308}}"
+    path.write_text(f"models: [{model.format('a')}, {model.format('b')}]")
+    with pytest.raises(ConfigError, match="latencies of a"):
+        traffic(options(profile=path, p=0.2))
+
+
 def test_rows_are_made_to_sum_to_one():
     flow = checked(RoutingFlow([[0.3333333, 0.6666666], [1.0, 0.0]], [[1.0] * 2] * 2), "x")
     assert sum(flow.routing[0]) == pytest.approx(1.0, abs=1e-15)

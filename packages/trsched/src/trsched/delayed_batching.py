@@ -26,9 +26,7 @@ def delayed_batching(
     """
     config = plan.config
     configured = [model.threshold for model in config.models]
-    if config.delayed_batching == "off":
-        return FixedThresholds([1] * len(configured)), None
-    if config.delayed_batching == "fixed" or config.execution == "lockstep" or len(stats) == 1:
+    if config.delayed_batching != "auto" or config.execution == "lockstep" or len(stats) == 1:
         return FixedThresholds(configured), None
 
     def wake_all() -> None:

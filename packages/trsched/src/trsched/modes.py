@@ -11,12 +11,15 @@ def in_mode(config: GroupConfig) -> GroupConfig:
     """The configuration that `config.mode` stands for, itself in mode `routed`.
 
     `llm-only`, `slm-only`: the last or the first model alone, with the whole KV budget. `official`:
-    as the algorithms' own code runs, one request after another, the models taking turns.
+    as the algorithms' own code runs, one request after another, the models taking turns. Without
+    delayed batching, as in all of these, thresholds are 1.
     """
+    if config.mode != "routed":
+        config = changed(config, delayed_batching="off")
+    if config.delayed_batching == "off":
+        config = changed(config, models=[changed(each, threshold=1) for each in config.models])
     if config.mode == "routed":
         return config
-    eager = [changed(model, threshold=1) for model in config.models]
-    config = changed(config, models=eager, delayed_batching="off")
     if config.mode == "official":
         return changed(config, mode="routed", max_active=1)
     return changed(

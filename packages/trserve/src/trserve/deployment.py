@@ -91,6 +91,8 @@ def _split_changes(
 def _group(data: dict[str, Any], settings: GroupSettings) -> GroupConfig:
     given = settings.model_dump(exclude_none=True)
     merged = {name: value for name, value in data.items() if name not in _OUR_SECTIONS} | given
+    if merged.get("delayed_batching") is False:  # what a bare `off` is in YAML
+        merged["delayed_batching"] = "off"
     for name in merged:
         if name not in GroupConfig.__struct_fields__:
             known = (*GroupConfig.__struct_fields__, *_OUR_SECTIONS)

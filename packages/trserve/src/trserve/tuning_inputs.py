@@ -67,10 +67,11 @@ def traffic(options: TrafficOptions) -> Traffic:
     else:
         raise ConfigError("--p", "how are tokens routed? Give --p, --routing or --log")
     for model in models:
-        if not all(_SHORTEST_MS <= ms <= _LONGEST_MS for ms in model.step_ms):
+        given = [*model.step_ms, max(_SHORTEST_MS, model.extend_token_ms)]
+        if not all(_SHORTEST_MS <= ms <= _LONGEST_MS for ms in given):
             raise ConfigError(
                 f"latencies of {model.name}",
-                f"expected {_SHORTEST_MS:g} to {_LONGEST_MS:g} ms for a step",
+                f"expected {_SHORTEST_MS:g} to {_LONGEST_MS:g} ms",
             )
     if len(models) < 2:
         raise ConfigError("models", "tuning takes two models or more")

@@ -30,13 +30,14 @@ class TunerThread:
         self._report = report
         self._losses = 0
         self._warned = False
+        self._failed = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tuner", daemon=True)
 
     @property
     def status(self) -> TuningStatus | None:
-        """The last of the tuner's; None before it knows anything."""
-        return self._tuner.status
+        """The last of the tuner's; None before it knows anything, and once it has failed."""
+        return None if self._failed else self._tuner.status
 
     def start(self) -> None:
         """Start the thread."""
@@ -53,6 +54,7 @@ class TunerThread:
             try:
                 self._tuner.poll(active, time.monotonic())
             except Exception as error:  # noqa: BLE001 - reported; serving goes on as it is
+                self._failed = True
                 self._report(f"delayed batching is no longer tuned: {error}")
                 return
             status = self._tuner.status

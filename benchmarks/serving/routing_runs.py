@@ -101,7 +101,7 @@ class RoutingRuns:
                     await self._closed(server, algorithm, workload, clients)
             if algorithm in (MAIN_ALGORITHM, "") and system in (OURS, LLM_ONLY):
                 await self._open(server, algorithm)
-            if algorithm == MAIN_ALGORITHM and system == OURS:
+            if algorithm == MAIN_ALGORITHM and system == OURS and self._long_enough:
                 item = self._long_item()
                 self.recorded[algorithm, MAIN_WORKLOAD][item.number] = await server.serve(item)
                 parts = step_parts(await our_breakdown(server, item, item.max_tokens - 1))
@@ -128,9 +128,11 @@ class RoutingRuns:
                     concurrency=self._most,
                 )
                 await self._open(driver, algorithm)
-                item = self._long_item()
-                parts = step_parts(await std_breakdown(driver, item, item.max_tokens - 1))
-                self.steps.append(StepBreakdown(f"{STD_SERVING}, {self.pair.engine} engine", parts))
+                if self._long_enough:
+                    item = self._long_item()
+                    parts = step_parts(await std_breakdown(driver, item, item.max_tokens - 1))
+                    name = f"{STD_SERVING}, {self.pair.engine} engine"
+                    self.steps.append(StepBreakdown(name, parts))
 
     async def _speculative(self) -> None:
         with speculative_server(self.pair, self._context, self._most) as server:
@@ -222,11 +224,16 @@ class RoutingRuns:
 
     def _long_item(self) -> WorkItem:
         """The end of a response of 2048 tokens, or as much as the context holds."""
-        output = min(_LAST_STEPS, self._context // 2)
-        prompt = min(2048 - output, self._context - output)
+        output = _LAST_STEPS
+        prompt = min(2048, self._context) - output
         body = self._items(MAIN_WORKLOAD)[0].prompt_ids
         repeated = (body * (prompt // len(body) + 1))[:prompt]
         return WorkItem(_LONG_ITEM, repeated, output, seed=_SEED)
+
+    @property
+    def _long_enough(self) -> bool:
+        """Whether the context holds enough steps for a mean of them."""
+        return self._context >= 2 * _LAST_STEPS
 
     @property
     def _most(self) -> int:

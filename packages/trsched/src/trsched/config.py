@@ -145,8 +145,6 @@ class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def group_config(data: Mapping[str, Any]) -> GroupConfig:
     """A checked GroupConfig from parsed YAML or JSON. Raises ConfigError naming the field."""
-    if data.get("delayed_batching") is False:  # what a bare `off` is in YAML
-        data = {**data, "delayed_batching": "off"}
     try:
         config = msgspec.convert(data, GroupConfig)
     except msgspec.ValidationError as error:

@@ -12,7 +12,6 @@ from trsched.check import check_group
 from trsched.config import GroupConfig, group_config
 from trsched.engines.open_engine import open_engine
 from trsched.group import Group
-from trsched.lease import Lease
 from trsched.request import Event, GenerateRequest, SamplingParams
 from trsched.stats import TuningStatus
 from trsched.stream import Stream
@@ -90,9 +89,7 @@ def _drop(batch: list[tuple[Stream, list[Event]]]) -> None:
 def endless_group(config: GroupConfig) -> Iterator[EndlessGroup]:
     """Runs until the block ends."""
     plan = check_group(config)
-    engines = [
-        open_engine(plan, i, Lease(), lambda line: None) for i in range(len(plan.config.models))
-    ]
+    engines = [open_engine(plan, i, lambda line: None) for i in range(len(plan.config.models))]
     group = Group(plan, engines, _drop, print)
     try:
         yield EndlessGroup(group, plan.routers)

@@ -34,7 +34,6 @@ from trsched.config import GroupConfig, group_config
 from trsched.engines.base import Engine
 from trsched.engines.open_engine import open_engine
 from trsched.group import Group
-from trsched.lease import Lease
 from trsched.request import GenerateRequest, SamplingParams
 
 CLIENTS = (1, 4, 16)
@@ -151,7 +150,7 @@ def measure(model: str, tokens: int, rounds: int) -> dict[str, float]:
     config = configuration(model)
     group_cfg: GroupConfig = group_config(config)
     plan = check_group(group_cfg)
-    engine = open_engine(plan, 0, Lease(), lambda line: None)
+    engine = open_engine(plan, 0, lambda line: None)
     group = Group.open(group_cfg)
     speeds: dict[tuple[str, int], list[float]] = {}
     vocabulary = plan.vocabularies[0]

@@ -25,7 +25,6 @@ from trrouters import BaseRouter, Need, RouteResult
 from trsched.check import GroupPlan, check_group
 from trsched.engines.base import Engine
 from trsched.engines.open_engine import open_engine
-from trsched.lease import Lease
 from trsched.request import SamplingParams
 from trserve.deployment import load_deployment
 
@@ -110,7 +109,7 @@ def main() -> None:
     for plan in plans.values():
         for needs in (frozenset[Need](), plan.routers[0].needs):
             if needs not in engines:
-                engines[needs] = open_engine(plan, 0, Lease(), lambda line: None, needs)
+                engines[needs] = open_engine(plan, 0, lambda line: None, needs)
 
     samples: dict[tuple[str, int], list[tuple[float, float, float]]] = {}
     for turn in range(rounds):

@@ -19,7 +19,6 @@ from trsched.check import check_group
 from trsched.config import group_config
 from trsched.engines.base import Engine
 from trsched.engines.open_engine import open_engine
-from trsched.lease import Lease
 from trsched.request import SamplingParams
 
 _CONTEXT = 512
@@ -45,7 +44,7 @@ def bare_steps(
         "context": _CONTEXT,
         "max_active": max(batches),
     }
-    engine = open_engine(check_group(group_config(group)), 0, Lease(), lambda line: None)
+    engine = open_engine(check_group(group_config(group)), 0, lambda line: None)
     measured: dict[int, dict[str, float]] = {}
     for batch in batches:
         settings = Settings(gguf_path(model), batch, _CONTEXT, threads)

@@ -38,7 +38,7 @@ class VirtualEngines:
         self.opened: list[CountingEngine] = []
         self.kind = CountingEngine
 
-    def __call__(self, plan, index, lease, report, needs=None) -> ProfileEngine:
+    def __call__(self, plan, index, report, needs=None) -> ProfileEngine:
         model = plan.config.models[index]
         assert isinstance(model, ProfileModel)
         engine = self.kind(

@@ -77,6 +77,7 @@ class Group:
         )
         stats = [SubserverStats(engine.spec.name, StepCounters(count, slots)) for engine in engines]
         thresholds, self._tuner = delayed_batching(plan, stats, rings, active, report)
+        turns = nullcontext() if plan.config.overlap else Lease()
         lockstep = Lockstep(rings) if plan.config.execution == "lockstep" else None
         starts: list[Starts] = [
             DelayedStarts(index, thresholds, active, stats[index])
@@ -92,6 +93,7 @@ class Group:
                 rings[index],
                 Peers(index, rings, reports),
                 starts[index],
+                turns,
                 stats[index],
                 slots=slots,
                 keep_kv=plan.config.handoff == "resume",
@@ -137,12 +139,11 @@ class Group:
         plan = check_group(config)
         for line in plan.lines():
             report(line)
-        lease = nullcontext() if config.overlap else Lease()
         engines: list[Engine] = []
         try:
             for index, model in enumerate(plan.config.models):
                 try:
-                    engines.append(open_engine(plan, index, lease, report))
+                    engines.append(open_engine(plan, index, report))
                 except EngineError as error:
                     raise ConfigError(
                         f"models[{index}]", f"{model.name!r} cannot be loaded: {error}"

@@ -11,6 +11,7 @@ during a step cannot join it anyway.
 from __future__ import annotations
 
 import threading
+from contextlib import AbstractContextManager
 
 from trcore import PeerRing
 from trrouters import BaseRouter
@@ -30,7 +31,8 @@ from trsched.stats import SubserverStats
 class Subserver:
     """Runs on its own thread between `run_in_thread` and a `Stop` message.
 
-    starts: says when a batch may start. slots: most requests of the group at once. keep_kv: whether
+    starts: says when a batch may start. turns: held from a batch's choice to its last hand-off,
+    by one subserver of a device at a time. slots: most requests at once. keep_kv: whether
     a request keeps its KV while it is at a peer. degrade: whether requests that want a dead peer go
     on here. forgiving: whether requests go on here when the router fails. sampling: the model's
     own.
@@ -44,6 +46,7 @@ class Subserver:
         inbox: PeerRing,
         peers: Peers,
         starts: Starts,
+        turns: AbstractContextManager[None],
         stats: SubserverStats,
         *,
         slots: int,
@@ -58,6 +61,7 @@ class Subserver:
         self._inbox = inbox
         self._peers = peers
         self._starts = starts
+        self._turns = turns
         self._table = RequestTable(slots, router.n_models, engine, stats, sampling, keep_kv=keep_kv)
         guard = RouterGuard(index, router, self._table, peers, stats, forgiving=forgiving)
         self._inter_model = InterModelLoop(index, guard, self._table, peers, stats)
@@ -90,20 +94,29 @@ class Subserver:
 
     def turn(self) -> bool:
         """One turn of both loops; False after `Stop`. Sleeps on the inbox when idle."""
+        if not self._take_messages():
+            return False
+        stepped = False
+        if self._starts.begin(len(self._table.ready)):
+            with self._turns:
+                if not self._take_messages():  # what came during others' turns joins the batch
+                    return False
+                batch = self._decode.start()
+                if batch is not None:
+                    self._decode.finish(batch, self._decode.step(batch))
+                    stepped = True
+            self._starts.end(len(self._table.ready))
+        self._table.record_states()
+        if not stepped:
+            self._inbox.wait(None)
+        return True
+
+    def _take_messages(self) -> bool:
+        """Apply what is in the inbox; False at `Stop`."""
         for record in self._inbox.drain():
             message = decode_inbound(record)
             if isinstance(message, Stop):
                 self._table.record_states()
                 return False
             self._inter_model.handle(message)
-        stepped = False
-        if self._starts.begin(len(self._table.ready)):
-            batch = self._decode.start()
-            if batch is not None:
-                self._decode.finish(batch, self._decode.step(batch))
-                stepped = True
-            self._starts.end(len(self._table.ready))
-        self._table.record_states()
-        if not stepped:
-            self._inbox.wait(None)
         return True

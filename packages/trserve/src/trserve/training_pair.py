@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 
 from msgspec.structs import replace as changed
@@ -80,4 +80,4 @@ def _engine(plan: GroupPlan, index: int, needs: frozenset[Need]) -> Engine:
         raise PairError(
             f"the {model.engine_name} engine of {model.name!r} does not show {', '.join(missing)}"
         )
-    return open_engine(plan, index, nullcontext(), lambda line: None, needs)
+    return open_engine(plan, index, lambda line: None, needs)

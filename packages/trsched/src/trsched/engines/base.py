@@ -52,7 +52,7 @@ class StepResult:
     seqs: the sequences that sampled a token; one still ingesting a long prompt is absent and wants
     another step. sampled: `[len(seqs)]` int64. next_token_ids: the same for the router, on the
     engine's device. logprobs: per sequence, None where not asked for. duration: seconds the step
-    took, without waiting for a turn on shared cores (virtual seconds under a virtual clock).
+    took (virtual seconds under a virtual clock).
     """
 
     seqs: Sequence[int]

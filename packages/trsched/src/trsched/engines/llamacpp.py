@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import pairwise
@@ -44,7 +43,7 @@ class _Sequence:
 
 
 class LlamaCppEngine:
-    """One GGUF model. needs: what the router reads. lease: turns on cores shared with others."""
+    """One GGUF model. needs: what the router reads."""
 
     def __init__(
         self,
@@ -59,7 +58,6 @@ class LlamaCppEngine:
         threads: int = 1,
         gpu_layers: int = 0,
         batch_tokens: int = 128,
-        lease: AbstractContextManager[None] | None = None,
     ) -> None:
         self._index = index
         self._context_length = context
@@ -70,12 +68,10 @@ class LlamaCppEngine:
         self._logit_columns = vocabulary.size + vocabulary.extra_rows
         # torch here runs routers' small forwards only: two threads take several times longer.
         torch.set_num_threads(1)
-        self._lease = lease or nullcontext()
         self._model = library.load_model(path, gpu_layers=gpu_layers)
         self._context = self._open_context(sequences, context, threads)
         self._memory = api.llama_get_memory(self._context)
         self._batch = Batch(self._batch_tokens + sequences)
-        self._began = 0.0
         self._sequences = [_Sequence(SamplingParams(), [], free=True) for _ in range(sequences)]
         self._free = list(range(sequences))  # a heap: low ids first, so that batches have few gaps
         self.spec = EngineSpec(
@@ -126,7 +122,7 @@ class LlamaCppEngine:
 
     def step(self, seqs: Sequence[int]) -> StepResult:
         """See `Engine`. One `llama_decode`; two when hidden states are wanted and a prompt ends."""
-        self._began = time.perf_counter()
+        began = time.perf_counter()
         work = self._plan(seqs)
         if self._hidden_wanted:
             # With embeddings on, llama.cpp outputs every token of a batch: last tokens only, then.
@@ -135,7 +131,7 @@ class LlamaCppEngine:
             work = [(seq, 1, True) for seq, _, last in work if last]
         done = [seq for seq, _, last in work if last]
         self._decode(work, embeddings=self._hidden_wanted)
-        return self._collect(done)
+        return self._collect(done, began)
 
     def truncate(self, seq: int, length: int) -> None:
         """See `Engine`."""
@@ -204,12 +200,9 @@ class LlamaCppEngine:
         for seq, count, last in sorted([*work, *((seq, 0, False) for seq in fillers)]):
             sequence = self._sequences[seq]
             batch.add(seq, sequence.waiting[:count] or [0], sequence.ran, last)
-        asked = time.perf_counter()
-        with self._lease:
-            self._began += time.perf_counter() - asked  # a turn that others had is not the step's
-            if self._hidden_wanted:
-                api.llama_set_embeddings(self._context, embeddings)
-            status = api.llama_decode(self._context, batch.struct)
+        if self._hidden_wanted:
+            api.llama_set_embeddings(self._context, embeddings)
+        status = api.llama_decode(self._context, batch.struct)
         if status != 0:
             raise EngineError(
                 f"{self.spec.name}: llama_decode failed with {status}: {library.recent_log()}"
@@ -228,12 +221,12 @@ class LlamaCppEngine:
             if count == next_count == 1 and len(gap) <= _LARGEST_GAP and has_room:
                 yield from gap
 
-    def _collect(self, done: list[int]) -> StepResult:
+    def _collect(self, done: list[int], began: float) -> StepResult:
         rows = len(done)
         if rows == 0:
             empty = np.empty(0, dtype=np.int64)
             nothing = LogitsOutput()
-            took = time.perf_counter() - self._began
+            took = time.perf_counter() - began
             return StepResult([], empty, torch.from_numpy(empty), nothing, [], took)
         output = _view(api.llama_get_logits(self._context), rows, self._logit_columns)
         logits, extra = np.split(output, [self.spec.vocab_size], axis=1)
@@ -257,7 +250,7 @@ class LlamaCppEngine:
             next_token_ids=torch.from_numpy(sampled),
             logits_output=shown,
             logprobs=logprobs,
-            duration=time.perf_counter() - self._began,
+            duration=time.perf_counter() - began,
         )
 
     def _hidden_states(self, rows: int) -> NDArray[np.float32]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 from trrouters import Need
 from trsched.check import GroupPlan
@@ -17,7 +16,6 @@ from trsched.vocabulary import GgufVocabulary
 def open_engine(
     plan: GroupPlan,
     index: int,
-    lease: AbstractContextManager[None],
     report: Callable[[str], None],
     needs: frozenset[Need] | None = None,
 ) -> Engine:
@@ -36,7 +34,6 @@ def open_engine(
             index=index,
             sequences=plan.kv.sequences,
             context=plan.kv.context,
-            lease=lease,
         )
     from trsched.engines.llamacpp import LlamaCppEngine
     from trsched.engines.requantize import QuantizeError, cached_requantize
@@ -61,5 +58,4 @@ def open_engine(
         threads=model.threads or len(os.sched_getaffinity(0)),
         gpu_layers=model.gpu_layers,
         batch_tokens=model.batch_tokens,
-        lease=lease,
     )

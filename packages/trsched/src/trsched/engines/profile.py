@@ -6,7 +6,6 @@ For tuning, for tests of every schedule, and for models that a machine cannot ru
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
@@ -36,8 +35,7 @@ def profile_token(model: ProfileModel, index: int, seed: int, position: int) -> 
 class ProfileEngine:
     """One model of a latency profile.
 
-    A step of n sequences that ingest k tokens takes step_ms[n] + (k - n) · extend_token_ms. lease:
-    turns on a device shared with others.
+    A step of n sequences that ingest k tokens takes step_ms[n] + (k - n) · extend_token_ms.
     """
 
     def __init__(
@@ -49,13 +47,11 @@ class ProfileEngine:
         sequences: int,
         context: int,
         clock: Clock | None = None,
-        lease: AbstractContextManager[None] | None = None,
     ) -> None:
         self._model = model
         self._index = index
         self._context = context
         self._clock = clock or WallClock()
-        self._lease = lease or nullcontext()
         self._held: list[list[int] | None] = [None] * sequences
         self._sampling = [SamplingParams()] * sequences
         self._ran = [0] * sequences
@@ -91,8 +87,7 @@ class ProfileEngine:
         latencies = self._model.step_ms
         step_ms = latencies[min(len(seqs), len(latencies)) - 1]
         duration = (step_ms + (ingested - len(seqs)) * self._model.extend_token_ms) * 1e-3
-        with self._lease:
-            self._clock.sleep(duration)
+        self._clock.sleep(duration)
         sampled = np.empty(len(seqs), dtype=np.int64)
         logprobs: list[TokenLogprobs | None] = []
         for row, (seq, length) in enumerate(zip(seqs, lengths, strict=True)):

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -103,7 +103,7 @@ def _measure(
     model = plan.config.models[index]
     shown.started(model.name, len(measurement.points) * len(measurement.steps_by_round))
     # one model at a time, so each has all cores to itself
-    with closing(open_engine(plan, index, nullcontext(), shown.note)) as engine:
+    with closing(open_engine(plan, index, shown.note)) as engine:
         prompt = plan.vocabularies[index].encode(_PROMPT, special=False)
         sampling = model.sampling.over(SamplingParams())
         return measure(engine, measurement, prompt, sampling, WallClock(), shown.advanced)

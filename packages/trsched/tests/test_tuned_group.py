@@ -10,11 +10,13 @@ from packages.trsched.tests.groups import profile_config, request
 from packages.trsched.tests.waiting import until
 from trsched.active_count import ActiveCount
 from trsched.group import Group
-from trsched.stats import TuningStatus
+from trsched.stats import SubserverStats, TuningStatus
+from trsched.step_counters import StepCounters
 from trsched.tuning import tuner_thread
 from trsched.tuning.tuner_thread import TunerThread
 
 LONG = 250
+STATS = [SubserverStats(name, StepCounters(2, 4)) for name in ("small", "large")]
 
 
 def tuned_group(**settings: Any) -> Group:
@@ -103,7 +105,7 @@ def reports_of(
     monkeypatch.setattr(tuner_thread, "POLL_S", 1e-4)
     count, lines = ActiveCount(), list[str]()
     count.value = active
-    thread = TunerThread(tuner, count, ["small", "large"], lines.append)  # type: ignore[arg-type]
+    thread = TunerThread(tuner, count, STATS, lines.append)  # type: ignore[arg-type]
     thread.start()
     until(lambda: tuner.polls >= polls or bool(lines))
     if tuner.status is not None:
@@ -139,7 +141,7 @@ def test_a_tuner_that_has_failed_says_nothing_any_more(monkeypatch: pytest.Monke
     """What it believed would be on the metrics page for ever, as if it still held."""
     monkeypatch.setattr(tuner_thread, "POLL_S", 1e-4)
     tuner, lines = Scripted(opinion(400.0)), list[str]()
-    thread = TunerThread(tuner, ActiveCount(), ["small", "large"], lines.append)  # type: ignore[arg-type]
+    thread = TunerThread(tuner, ActiveCount(), STATS, lines.append)  # type: ignore[arg-type]
     assert thread.status is not None
     monkeypatch.setattr(tuner, "poll", None)  # calling it raises
     thread.start()
@@ -157,4 +159,15 @@ def test_a_tuner_that_fails_is_reported_and_serving_goes_on(
     group = tuned_group()
     streams = [group.submit(request(seed, LONG)) for seed in range(12)]
     assert [len(stream.result()[0]) for stream in streams] == [LONG] * 12
+    group.close()
+
+
+def test_tuning_ends_with_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuner_thread, "POLL_S", 1e-3)
+    group = tuned_group()
+    streams = [group.submit(request(seed, LONG)) for seed in range(8)]
+    until(lambda: group.status().tuning is not None)
+    monkeypatch.setattr(group.subservers[1]._engine, "step", None)  # calling it raises
+    assert [len(stream.result()[0]) for stream in streams] == [LONG] * 8
+    until(lambda: group.status().tuning is None)
     group.close()

@@ -41,5 +41,4 @@ def delayed_batching(
         shared_device=not config.overlap,
         changed=wake_all,
     )
-    names = [each.name for each in stats]
-    return thresholds, TunerThread(tuner, active, names, report)
+    return thresholds, TunerThread(tuner, active, stats, report)

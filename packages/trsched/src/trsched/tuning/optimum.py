@@ -16,6 +16,9 @@ CHAIN_REQUESTS = 16
 _QUANTA = range(32, 65)
 """The longest step is so many quanta of the chain's time: enough to compare thresholds."""
 
+_LARGEST_ERROR = 0.03
+"""Of a duration in these quanta; where one is worse (100 ms beside 1), there is no chain either."""
+
 _HARDLY_MIXING = 0.05
 """Below this the chain of models with devices of their own takes up to 200 ms for each threshold,
 many seconds in all, in which a group could not close: it is simulated instead."""
@@ -65,8 +68,9 @@ def optimum(situation: Situation, present: Sequence[int]) -> Optimum:
     )
     shared, mixing = situation.shared_device, _mixing(situation.routing)
     mixes = shared or mixing > _HARDLY_MIXING
-    if len(present) == 2 and situation.active <= CHAIN_REQUESTS and mixes:
-        quantum = fitting_quantum(np.concatenate(situation.step_seconds))
+    quantum, error = fitting_quantum(np.concatenate(situation.step_seconds))
+    fits = situation.active <= CHAIN_REQUESTS and error <= _LARGEST_ERROR
+    if len(present) == 2 and fits and mixes:
         best = trcore.best_thresholds(*model, quantum=quantum, exclusive=shared)
         now = trcore.solve(*model, present, quantum=quantum, exclusive=shared)
         return Optimum(best.thresholds, best.throughput, now.throughput)
@@ -84,8 +88,13 @@ def _mixing(routing: NDArray[np.float64]) -> float:
     return float(1.0 - np.sort(np.linalg.eigvals(routing).real)[-2])
 
 
-def fitting_quantum(seconds: NDArray[np.float64]) -> float:
-    """The unit of time in which durations, rounded, are least wrong (the worst of them)."""
+def fitting_quantum(seconds: NDArray[np.float64]) -> tuple[float, float]:
+    """The unit of time in which durations, rounded, are least wrong, and how wrong the worst is.
+
+    In seconds, and as a share of the duration.
+    """
     quanta = np.max(seconds) / np.array(_QUANTA)
     rounded = np.maximum(1.0, np.round(seconds / quanta[:, np.newaxis])) * quanta[:, np.newaxis]
-    return float(quanta[np.argmin(np.max(np.abs(rounded / seconds - 1.0), axis=1))])
+    errors = np.max(np.abs(rounded / seconds - 1.0), axis=1)
+    best = int(np.argmin(errors))
+    return float(quanta[best]), float(errors[best])

@@ -105,6 +105,8 @@ def alike(old: Situation, new: Situation) -> bool:
     allowed = np.maximum(_SAME_PROBABILITY, _SAME_RATIO * old.routing)
     if (np.abs(new.routing - old.routing) > allowed).any():
         return False
+    if (np.abs(new.commits - old.commits) * new.routing > allowed).any():
+        return False  # by what a step commits with that outcome
     for before, after in zip(old.step_seconds, new.step_seconds, strict=True):
         shared = min(len(before), len(after))
         if (np.abs(after[:shared] / before[:shared] - 1.0) > _SAME_RATIO).any():

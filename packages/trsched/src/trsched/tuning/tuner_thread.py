@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from trsched.active_count import ActiveCount
-from trsched.stats import TuningStatus
+from trsched.stats import SubserverStats, TuningStatus
 from trsched.tuning.tuner import Tuner
 
 POLL_S = 0.2
@@ -16,28 +16,33 @@ _LOSS_RATIO = 0.9
 
 
 class TunerThread:
-    """Polls between `start` and `stop`.
+    """Polls between `start` and `stop`, as long as all models live and nothing fails.
 
-    report: told once when the last model alone has been predicted to be faster for ten seconds.
+    stats: of the subservers. report: told once when the last model alone has been predicted to be
+    faster for ten seconds.
     """
 
     def __init__(
-        self, tuner: Tuner, active: ActiveCount, names: list[str], report: Callable[[str], None]
+        self,
+        tuner: Tuner,
+        active: ActiveCount,
+        stats: Sequence[SubserverStats],
+        report: Callable[[str], None],
     ) -> None:
         self._tuner = tuner
         self._active = active
-        self._names = names
+        self._stats = stats
         self._report = report
         self._losses = 0
         self._warned = False
-        self._failed = False
+        self._over = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tuner", daemon=True)
 
     @property
     def status(self) -> TuningStatus | None:
-        """The last of the tuner's; None before it knows anything, and once it has failed."""
-        return None if self._failed else self._tuner.status
+        """The last of the tuner's; None before it knows anything, and once it is over."""
+        return None if self._over else self._tuner.status
 
     def start(self) -> None:
         """Start the thread."""
@@ -50,11 +55,14 @@ class TunerThread:
 
     def _run(self) -> None:
         while not self._stopping.wait(POLL_S):
+            if not all(each.alive for each in self._stats):
+                self._over = True  # with fewer models nothing that was learnt holds
+                return
             active = self._active.value
             try:
                 self._tuner.poll(active, time.monotonic())
             except Exception as error:  # noqa: BLE001 - reported; serving goes on as it is
-                self._failed = True
+                self._over = True
                 self._report(f"delayed batching is no longer tuned: {error}")
                 return
             status = self._tuner.status
@@ -69,6 +77,6 @@ class TunerThread:
         self._warned = True
         self._report(
             f"routing is a loss of throughput here: {status.predicted:.0f} tokens/s at "
-            f"{status.active} requests, where {self._names[-1]} alone would make about "
+            f"{status.active} requests, where {self._stats[-1].name} alone would make about "
             f"{status.alone[-1]:.0f} (see mode: llm-only)"
         )

@@ -32,7 +32,7 @@ from benchmarks.serving.headline import headline
 from benchmarks.serving.measured import Measured
 from benchmarks.serving.names import ALGORITHMS
 from benchmarks.serving.pairs import Pair, profile_pair, real_costs, real_pair
-from benchmarks.serving.records import RoutingRecords, StepBreakdown, save
+from benchmarks.serving.records import RoutingRecords, StepBreakdown, save, with_earlier
 from benchmarks.serving.report import write_report
 from benchmarks.serving.routing_runs import RoutingRuns, Scope
 from benchmarks.serving.workload import WORKLOADS
@@ -122,7 +122,8 @@ def main() -> None:
         if pair.engine == "real" and not args.smoke:
             bare = bare_ratios(pair)
     notes = [NOTE, *([BARE_NOTE + json.dumps(bare)] if bare else [])]
-    save(RoutingRecords(measured=measured, steps=steps, costs=costs, notes=notes))
+    new = RoutingRecords(measured=measured, steps=steps, costs=costs, notes=notes)
+    save(with_earlier(new, {each.setting.engine for each in measured}))
     print(f"report: {write_report()}")
     print(json.dumps({"benchmark": "routing", **headline(measured), **bare}))
 

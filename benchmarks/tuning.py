@@ -161,7 +161,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--smoke", action="store_true", help="N = 8 only, about a minute")
     args = parser.parse_args()
-    sizes, seconds = ((8,), 3.0) if args.smoke else ((2, 4, 8, 16), 20.0)
+    sizes, seconds = ((8,), 3.0) if args.smoke else ((2, 4, 8, 16), 12.0)
     facts = {"step_ms": STEP_MS, "p": [HIGH, LOW], "seconds": seconds, "warm_up_s": WARM_UP_S}
     print(json.dumps(facts))
     result: dict[str, Any] = {}
@@ -175,7 +175,7 @@ def main() -> None:
     three = [(1, 1, 1), (2, 2, 2), (1, 2, 2), (1, 3, 2)]
     case("three_models", (6.0, 12.0, 27.9), weights, 8, three[:few], seconds, result)
     if not args.smoke:
-        changing_load(3 * seconds, result)
+        changing_load(2 * seconds, result)
     rounded = {k: round(v, 4) if isinstance(v, float) else v for k, v in result.items()}
     sys.stdout.flush()
     print(json.dumps({"benchmark": "tuning", **facts, **rounded}))

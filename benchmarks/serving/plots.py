@@ -132,7 +132,7 @@ def step_parts(path: Path, breakdowns: Sequence[StepBreakdown], title: str) -> b
     parts = list(dict.fromkeys(part for each in breakdowns for part in each.parts_ms))
     colours = [SERIES[i % len(SERIES)] for i in range(len(parts))]
     with canvas(path, title, size=(8, 1.6 + 0.7 * len(breakdowns))) as (axis,):
-        names = [each.system for each in breakdowns]
+        names = [f"{each.system}, {each.engine}" for each in breakdowns]
         left = [0.0] * len(names)
         for part, colour in zip(parts, colours, strict=True):
             widths = [each.parts_ms.get(part, 0.0) for each in breakdowns]

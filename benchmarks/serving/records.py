@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -32,6 +33,7 @@ class StepBreakdown(msgspec.Struct, frozen=True):
     """Where the milliseconds of one step of the small model go in a system, part by part."""
 
     system: str
+    engine: str
     parts_ms: dict[str, float]
 
 
@@ -43,6 +45,19 @@ class RoutingRecords(msgspec.Struct, frozen=True, kw_only=True):
     steps: list[StepBreakdown] = []
     costs: dict[str, PairCosts] = {}
     notes: list[str] = []
+
+
+def with_earlier(new: RoutingRecords, engines: Collection[str]) -> RoutingRecords:
+    """`new`, which is of `engines`, and what was saved last of any other engine."""
+    old = load()
+    if old is None:
+        return new
+    return msgspec.structs.replace(
+        new,
+        measured=[m for m in old.measured if m.setting.engine not in engines] + new.measured,
+        steps=[s for s in old.steps if s.engine not in engines] + new.steps,
+        costs={e: costs for e, costs in old.costs.items() if e not in engines} | new.costs,
+    )
 
 
 def save(records: RoutingRecords, folder: Path = RESULTS) -> Path:

@@ -105,7 +105,7 @@ class RoutingRuns:
                 item = self._long_item()
                 self.recorded[algorithm, MAIN_WORKLOAD][item.number] = await server.serve(item)
                 parts = step_parts(await our_breakdown(server, item, item.max_tokens - 1))
-                self.steps.append(StepBreakdown(f"{system}, {self.pair.engine} engine", parts))
+                self.steps.append(StepBreakdown(system, self.pair.engine, parts))
 
     async def _std_serving(self, algorithm: str) -> None:
         with routed_servers(self.pair, algorithm, self._context, self._most) as servers:
@@ -131,8 +131,7 @@ class RoutingRuns:
                 if self._long_enough:
                     item = self._long_item()
                     parts = step_parts(await std_breakdown(driver, item, item.max_tokens - 1))
-                    name = f"{STD_SERVING}, {self.pair.engine} engine"
-                    self.steps.append(StepBreakdown(name, parts))
+                    self.steps.append(StepBreakdown(STD_SERVING, self.pair.engine, parts))
 
     async def _speculative(self) -> None:
         with speculative_server(self.pair, self._context, self._most) as server:

@@ -113,12 +113,12 @@ def curve_table(measurements: Measurements) -> str:
 def step_table(breakdowns: Sequence[StepBreakdown]) -> str:
     """Milliseconds and share of each part of a small model's step."""
     rows = [
-        [f"`{each.system}`", part, figure(value), f"{100 * value / total:.1f}"]
+        [f"`{each.system}`", each.engine, part, figure(value), f"{100 * value / total:.1f}"]
         for each in breakdowns
         if (total := sum(each.parts_ms.values()))
         for part, value in each.parts_ms.items()
     ]
-    return table(["system", "part", "ms", "% of the step"], rows)
+    return table(["system", "engine", "part", "ms", "% of the step"], rows)
 
 
 def threshold_table(points: Sequence[ThresholdPoint]) -> str:

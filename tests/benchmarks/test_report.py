@@ -27,8 +27,8 @@ def everything() -> RoutingRecords:
         ThresholdPoint(4, (2, 2), 180.0),
     ]
     breakdown = [
-        StepBreakdown("std-serving", {"model": 6.0, "readmission": 120.0, "HTTP": 8.0}),
-        StepBreakdown(OURS, {"model": 6.0, "scheduling": 0.25}),
+        StepBreakdown("std-serving", "profile", {"model": 6.0, "readmission": 120.0, "HTTP": 8.0}),
+        StepBreakdown(OURS, "profile", {"model": 6.0, "scheduling": 0.25}),
     ]
     slower = measured(OURS, 111.5, algorithm="r2r", concurrency=2, share=0.85)
     alone = measured(LLM_ONLY, 125.0, algorithm="", concurrency=2, share=None)

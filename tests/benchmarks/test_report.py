@@ -75,7 +75,7 @@ def test_a_report_holds_the_figures_with_their_units_and_the_pictures(tmp_path: 
         "12.5 / 40.25",
         "4,321 / 4,400",
         "Threads are pinned.",
-        "| `std-serving` | readmission | 120 | 89.6 |",
+        "| `std-serving` | profile | readmission | 120 | 89.6 |",
         "| 4 | (1, 3) | 208 | 206 | (1, 2) | 207 | 0.48 | 2 of 3 |",
         "| `ring_process_p50_us` | 4.712 | µs |",
         "**FAILED**: exit status 3",

@@ -136,10 +136,11 @@ def test_the_first_engine_is_closed_where_the_second_cannot_be_opened(
     assert [engine.closed for engine in opened] == [True]
 
 
-def test_how_the_pair_is_served_does_not_matter(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["routed", "llm-only", "slm-only", "official"])
+def test_how_the_pair_is_served_does_not_matter(tmp_path: Path, mode: str) -> None:
     """Its router is the one to be trained; thresholds are for more requests than are run here."""
     file = tmp_path / "mine.yaml"
-    file.write_text(GROUP)
+    file.write_text(f"{GROUP}mode: {mode}\n")
     with pytest.raises(PairError, match="'small' does not show"):
         open_training_pair(str(file), sequences=2, context=128)
 

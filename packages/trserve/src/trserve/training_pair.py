@@ -45,7 +45,9 @@ def _open(name: str, sequences: int, context: int) -> TrainingPair:
         raise ConfigError("models", "training a router takes a small and a large model")
     group = changed(
         group,
-        models=[changed(model, threshold=1) for model in group.models[:2]],
+        models=group.models[:2],
+        mode="routed",
+        delayed_batching="off",
         router=RouterConfig("fixed", {"model": 0}),  # the one to be trained isn't there yet
         on_router_error="fail",
         context=context,

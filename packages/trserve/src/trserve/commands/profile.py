@@ -79,7 +79,6 @@ def _plan(deployment: Deployment, measurement: Measurement) -> GroupPlan:
     """The group with room for exactly the sequences that are measured."""
     group = changed(
         deployment.group,
-        models=[changed(model, threshold=1) for model in deployment.group.models],
         mode="routed",  # every model, also of a configuration that serves one of them
         delayed_batching="off",
         context=measurement.context + max(EXTEND_TOKENS),

@@ -6,13 +6,15 @@ import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
 from trrouters import Need
 from trsched.errors import ConfigError, RequestError
 from trsched.request import ModelSampling, SamplingParams
+
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 _UNITS = {
     "": 1,
@@ -145,14 +147,18 @@ class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def group_config(data: Mapping[str, Any]) -> GroupConfig:
     """A checked GroupConfig from parsed YAML or JSON. Raises ConfigError naming the field."""
-    try:
-        config = msgspec.convert(data, GroupConfig)
-    except msgspec.ValidationError as error:
-        message, _, path = str(error).partition(" - at `$")
-        field = path.rstrip("`").lstrip(".") or "configuration"
-        raise ConfigError(field, message) from error
+    config = converted(data, GroupConfig, "configuration")
     _check(config)
     return config
+
+
+def converted(data: object, kind: type[_Struct], whole: str) -> _Struct:
+    """Plain data as a struct. Raises ConfigError naming the field, `whole` for the data itself."""
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).partition(" - at `$")
+        raise ConfigError(path.rstrip("`").lstrip(".") or whole, message) from error
 
 
 def _check(config: GroupConfig) -> None:

@@ -36,7 +36,7 @@ class DelayedStarts:
         """See `Starts`."""
         threshold = self._thresholds.at(self._active.value)[self._index]
         self._stats.threshold = threshold
-        return waiting > 0 and may_start(waiting, threshold)
+        return may_start(waiting, threshold)
 
     def end(self, waiting: int) -> None:
         """See `Starts`."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 import yaml
 
-from trsched.config import ProfileModel, group_config
+from trsched.config import ProfileModel, converted, group_config
 from trsched.errors import ConfigError
 from trserve.config_file import read_config
 
@@ -57,13 +57,10 @@ class LatencyProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_profile(path: Path) -> LatencyProfile:
     """Raises ConfigError naming the file, or the field that is wrong."""
+    data = read_config(path)
     try:
-        profile = msgspec.convert(read_config(path), LatencyProfile)
-    except msgspec.ValidationError as error:
-        message, _, where = str(error).partition(" - at `$")
-        field = where.rstrip("`").lstrip(".") or "profile"
-        raise ConfigError(f"{path}: {field}", message) from error
-    try:  # the latencies are checked where a configuration's are
+        profile = converted(data, LatencyProfile, "profile")
+        # the latencies are checked where a configuration's are
         group_config(
             {
                 "name": "profile",

@@ -93,6 +93,7 @@ def in_delayed_buffer(timeout_s: float | None) -> Scene:
     first = group.submit(request(stays, LONG))
     engines[0].wait_for(lambda engine: engine.entered == 1)
     victim = group.submit(request(leaves, timeout_s=timeout_s))
+    until(lambda: group.status().active == 2)  # else `first` may end before the victim has begun
     while group.status().subservers[0].handoffs_sent == 0:
         step_once(engines[0])
     until(lambda: group.status().subservers[1].waiting == 1)

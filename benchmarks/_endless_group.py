@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from trrouters import BaseRouter
-from trsched.check import check_group
 from trsched.config import GroupConfig, group_config
-from trsched.engines.open_engine import open_engine
 from trsched.group import Group
 from trsched.request import Event, GenerateRequest, SamplingParams
 from trsched.stats import TuningStatus
@@ -45,13 +43,17 @@ def configuration(
 
 
 class EndlessGroup:
-    """Counts what a running group commits. routers: the live ones, by model."""
+    """Counts what a running group commits."""
 
-    def __init__(self, group: Group, routers: Sequence[BaseRouter]) -> None:
-        self.routers = routers
+    def __init__(self, group: Group) -> None:
         self._group = group
         self._streams: list[Stream] = []
         self._submitted = 0
+
+    @property
+    def routers(self) -> Sequence[BaseRouter]:
+        """The live ones, by model."""
+        return self._group.plan.routers
 
     def set_active(self, active: int) -> None:
         """Submit or abort requests until so many are active."""
@@ -88,10 +90,8 @@ def _drop(batch: list[tuple[Stream, list[Event]]]) -> None:
 @contextmanager
 def endless_group(config: GroupConfig) -> Iterator[EndlessGroup]:
     """Runs until the block ends."""
-    plan = check_group(config)
-    engines = [open_engine(plan, i, lambda line: None) for i in range(len(plan.config.models))]
-    group = Group(plan, engines, _drop, print)
+    group = Group.open(config, deliver=_drop, report=print)
     try:
-        yield EndlessGroup(group, plan.routers)
+        yield EndlessGroup(group)
     finally:
         group.close()

@@ -66,6 +66,7 @@ def handoff_latencies_us(handoffs: int) -> list[float]:
             "context": 512,
             "kv_memory": "16MiB",
             "max_active": 4,
+            "overlap": True,  # the peer need not wait for the sender's turn to end
         }
     )
     moments = _Moments()

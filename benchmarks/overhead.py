@@ -16,19 +16,13 @@ import argparse
 import asyncio
 import json
 import os
-import signal
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import yaml
-
+from benchmarks.serving.event_stream import request_head
+from benchmarks.serving.trserve_server import trserve_server
 from trsched.check import check_group
 from trsched.config import GroupConfig, group_config
 from trsched.engines.base import Engine
@@ -111,9 +105,7 @@ async def through_http(port: int, bodies: list[bytes]) -> list[bytes]:
 async def stream_once(port: int, body: bytes) -> bytes:
     """One streamed completion over a raw socket, as light a client as can be: the whole reply."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
-    head += "Content-Type: application/json\r\nConnection: close\r\n\r\n"
-    writer.write(head.encode() + body)
+    writer.write(request_head("/v1/completions", len(body)) + body)
     reply = await reader.read(-1)
     writer.close()
     return reply
@@ -123,27 +115,6 @@ def streamed_text(reply: bytes) -> str:
     """The text of a streamed completion."""
     chunks = (json.loads(line[6:]) for line in reply.split(b"\n") if line.startswith(b"data: {"))
     return "".join(choice["text"] for chunk in chunks for choice in chunk["choices"])
-
-
-@contextmanager
-def server(config: dict[str, Any]) -> Iterator[int]:
-    """`trserve launch` as its own process; yields the port."""
-    with tempfile.TemporaryDirectory() as folder:
-        file, ready = Path(folder, "config.yaml"), Path(folder, "ready")
-        file.write_text(yaml.safe_dump(config))
-        command = ["trserve", "launch", "--config", str(file), "--port", "0"]
-        command += ["--ready-file", str(ready), "--log-level", "warning"]
-        command[0] = str(Path(sys.executable).with_name("trserve"))
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        try:
-            while not ready.exists():
-                if process.poll() is not None:
-                    raise SystemExit(f"trserve launch ended with {process.returncode}")
-                time.sleep(0.05)
-            yield int(json.loads(ready.read_text())["url"].rsplit(":", 1)[1].rstrip("/"))
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(30)
 
 
 def measure(model: str, tokens: int, rounds: int) -> dict[str, float]:
@@ -159,7 +130,7 @@ def measure(model: str, tokens: int, rounds: int) -> dict[str, float]:
         return b"".join(map(vocabulary.piece, tokens)).decode("utf-8", "replace")
 
     prompts = [f"Once upon a time there was a long story about {s}. " for s in SUBJECTS]
-    with server(config) as port:
+    with trserve_server("overhead", config) as server:
         for n in CLIENTS:
             requests = [
                 GenerateRequest(
@@ -194,7 +165,7 @@ def measure(model: str, tokens: int, rounds: int) -> dict[str, float]:
                     elif name == "group":
                         outputs = through_group(group, requests)
                     else:
-                        replies = asyncio.run(through_http(port, bodies))
+                        replies = asyncio.run(through_http(server.port, bodies))
                     elapsed = time.perf_counter() - began
                     texts = [streamed_text(reply) for reply in replies]
                     if outputs != expected or (replies and texts != list(map(decode, expected))):

@@ -12,8 +12,8 @@ At four clients everything; R2R on low-effort also from 1 to 16 clients, and wit
 On the real engine the models share all cores and take turns; nothing is pinned, each server has its
 own threads (see the configurations), and no two systems are under load at once.
 
-Run ``python -m benchmarks.routing`` (about an hour) or with ``--smoke`` (R2R alone, a minute or
-two); `--engine`, `--algorithms`, `--workloads`, `--clients`, `--trace`, ... choose parts.
+Run ``python -m benchmarks.routing`` (the profile engine alone: twenty minutes) or with ``--smoke``
+(R2R alone); `--engine`, `--algorithms`, `--workloads`, `--clients`, `--trace`, ... choose parts.
 Writes `results/routing.records.json` and the report; ends with one JSON object: see
 `benchmarks.serving.headline`.
 """

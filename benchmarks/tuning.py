@@ -26,10 +26,10 @@ from typing import Any
 
 import trcore
 from benchmarks._endless_group import configuration, endless_group
+from trserve.routing_flow import one_token_visits
 
 STEP_MS = (6.0, 27.9)
 HIGH, LOW = 0.35, 0.02
-COMMITS = [[1, 0], [1, 0]]
 WARM_UP_S = 1.5
 
 Thresholds = tuple[int, ...]
@@ -42,7 +42,8 @@ def bernoulli(p: float, tokens_per_call: int = 1) -> dict[str, Any]:
 def predict(p: float, n: int) -> tuple[Thresholds, dict[Thresholds, float]]:
     """The best thresholds, and every feasible ones' tokens a second."""
     seconds = [[ms * 1e-3] for ms in STEP_MS]
-    best = trcore.best_thresholds([[1 - p, p], [1.0, 0.0]], COMMITS, seconds, n, quantum=1e-4)
+    flow = one_token_visits(p)
+    best = trcore.best_thresholds(flow.routing, flow.committed, seconds, n, quantum=1e-4)
     table, speeds = best.candidates
     return tuple(best.thresholds), {
         tuple(int(b) for b in row): float(speed) for row, speed in zip(table, speeds, strict=True)

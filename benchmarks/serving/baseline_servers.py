@@ -2,51 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
-from benchmarks.serving.llama_server import two_llama_servers
+from benchmarks.serving.llama_server import llama_servers
 from benchmarks.serving.pairs import Pair
+from benchmarks.serving.single_model_group import single_model_groups
 from benchmarks.serving.speculative import Speculative, speculative
 from benchmarks.serving.std_serving import SingleModelServer
-from benchmarks.serving.two_groups import two_groups
 
 DRAFT_MAX, DRAFT_P_MIN = 1, 0.8
-"""Of speculation: the best of five settings tried; the default, 3 and 0, was slower."""
+"""Of speculation. Chosen by hand among five settings on a busy machine, where it looked no worse
+than llama.cpp's defaults (3 and 0); not settled."""
 
 THREADS = 1
-"""Of each llama.cpp server: on two shared cores two servers of two threads were slower."""
+"""Of each llama.cpp server, so that two fill two cores. Chosen likewise, over 2."""
 
 
-@contextmanager
 def routed_servers(
     pair: Pair, algorithm: str, context: int, most: int
-) -> Iterator[Sequence[SingleModelServer]]:
+) -> AbstractContextManager[Sequence[SingleModelServer]]:
     """A server for each model, up to `most` requests at once, until the block ends."""
-    routed = pair.algorithms[algorithm]
     if pair.engine == "profile":
-        with two_groups(
-            pair.models, {}, routed.flow, concurrency=most, context=context
-        ) as std_serving:
-            yield std_serving.servers
-        return
-    with two_llama_servers(
+        return single_model_groups(pair.models, concurrency=most, context=context)
+    return llama_servers(
         pair.models,
-        {},
-        routed.flow,
         concurrency=most,
         context=context,
         threads=THREADS,
-        n_probs=routed.n_probs,
-    ) as std_serving:
-        yield std_serving.servers
+        n_probs=pair.algorithms[algorithm].n_probs,
+    )
 
 
-@contextmanager
-def speculative_server(pair: Pair, context: int, most: int) -> Iterator[Speculative]:
+def speculative_server(pair: Pair, context: int, most: int) -> AbstractContextManager[Speculative]:
     """llama.cpp's draft decoding on the real pair, until the block ends."""
     small, large = pair.models
-    with speculative(
+    return speculative(
         large,
         small,
         concurrency=most,
@@ -54,5 +45,4 @@ def speculative_server(pair: Pair, context: int, most: int) -> Iterator[Speculat
         threads=THREADS,
         draft_max=DRAFT_MAX,
         draft_p_min=DRAFT_P_MIN,
-    ) as server:
-        yield server
+    )

@@ -18,10 +18,10 @@ from itertools import pairwise
 from benchmarks.serving.bare_step import long_response_step
 from benchmarks.serving.keep_alive import KeepAlive
 from benchmarks.serving.llama_server import LlamaServer
+from benchmarks.serving.single_model_group import SingleModelGroup
 from benchmarks.serving.std_serving import StdServing, Step
 from benchmarks.serving.system import WorkItem
 from benchmarks.serving.trserve_server import TrserveServer
-from benchmarks.serving.two_groups import SingleModelGroup
 
 LAST = 128
 _LONG_RUN = 64

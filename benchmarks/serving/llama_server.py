@@ -1,4 +1,4 @@
-"""llama.cpp's own server as a process, and std-serving over two of them."""
+"""llama.cpp's own server as a process, one for each model."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ from typing import Any
 import msgspec
 
 from benchmarks.serving.llama_server_process import Settings
-from benchmarks.serving.path import Flow
-from benchmarks.serving.std_serving import StdServing
-from benchmarks.serving.system import Outcome
 from trsched.engines.requantize import cached_requantize
 from trsched.model_path import resolve_model_path
 
@@ -101,35 +98,25 @@ def llama_server(settings: Settings, *, n_probs: int = 0) -> Iterator[LlamaServe
 
 
 @contextmanager
-def two_llama_servers(
+def llama_servers(
     models: Sequence[Mapping[str, Any]],
-    recorded: Mapping[int, Outcome],
-    flow: Flow,
     *,
     concurrency: int,
     context: int,
     threads: int,
     n_probs: Sequence[int],
-    tokens_per_visit: int = 1,
-) -> Iterator[StdServing]:
+) -> Iterator[list[LlamaServer]]:
     """A server for each of `models` (as in a group's file, GGUF), until the block ends.
 
     threads: of each server. n_probs: for each model, how many of the likeliest tokens the client
-    must see to decide. See `StdServing` for the rest.
+    must see to decide.
     """
     with ExitStack() as stack:
         servers = []
         for model, probs in zip(models, n_probs, strict=True):
             settings = Settings(gguf_path(model), concurrency, context, threads)
             servers.append(stack.enter_context(llama_server(settings, n_probs=probs)))
-        yield StdServing(
-            "std-serving",
-            servers,
-            recorded,
-            flow,
-            concurrency=concurrency,
-            tokens_per_visit=tokens_per_visit,
-        )
+        yield servers
 
 
 def _wait_until_healthy(address: str, process: subprocess.Popen[str]) -> None:

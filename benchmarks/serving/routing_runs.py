@@ -75,6 +75,7 @@ class RoutingRuns:
     measured: list[Measured] = field(default_factory=list)
     steps: list[StepBreakdown] = field(default_factory=list)
     recorded: dict[tuple[str, str], dict[int, Outcome]] = field(default_factory=dict)
+    _kept: dict[tuple[str, int], list[WorkItem]] = field(default_factory=dict)
 
     async def all(self) -> None:
         """Everything in scope."""
@@ -109,28 +110,21 @@ class RoutingRuns:
 
     async def _std_serving(self, algorithm: str) -> None:
         with routed_servers(self.pair, algorithm, self._context, self._most) as servers:
+
+            def driver(workload: str, clients: int) -> StdServing:
+                recorded = self.recorded[algorithm, workload]
+                flow = self.pair.algorithms[algorithm].flow
+                return StdServing(STD_SERVING, servers, recorded, flow, concurrency=clients)
+
             for workload in self._workloads(STD_SERVING):
                 for clients in self._counts(STD_SERVING, algorithm, workload):
-                    driver = StdServing(
-                        STD_SERVING,
-                        servers,
-                        self.recorded[algorithm, workload],
-                        self.pair.algorithms[algorithm].flow,
-                        concurrency=clients,
-                    )
-                    await self._closed(driver, algorithm, workload, clients)
+                    await self._closed(driver(workload, clients), algorithm, workload, clients)
             if algorithm == MAIN_ALGORITHM:
-                driver = StdServing(
-                    STD_SERVING,
-                    servers,
-                    self.recorded[algorithm, MAIN_WORKLOAD],
-                    self.pair.algorithms[algorithm].flow,
-                    concurrency=self._most,
-                )
-                await self._open(driver, algorithm)
+                system = driver(MAIN_WORKLOAD, self._most)
+                await self._open(system, algorithm)
                 if self._long_enough:
                     item = self._long_item()
-                    parts = step_parts(await std_breakdown(driver, item, item.max_tokens - 1))
+                    parts = step_parts(await std_breakdown(system, item, item.max_tokens - 1))
                     self.steps.append(StepBreakdown(STD_SERVING, self.pair.engine, parts))
 
     async def _speculative(self) -> None:
@@ -202,24 +196,26 @@ class RoutingRuns:
 
     def _items(self, workload: str) -> list[WorkItem]:
         """The same for every system; runs of fewer clients take the first of them."""
-        count = self._most * self.scope.items_per_client
-        return self._made(workload, count, _SEED)
+        return self._made(workload, self._most * self.scope.items_per_client, _SEED)
 
     def _warm_up(self, workload: str) -> list[WorkItem]:
         made = self._made(workload, self._most, _WARM_UP_SEED)
         return [replace(item, number=_WARM_UP_NUMBERS + item.number) for item in made]
 
     def _made(self, workload: str, count: int, seed: int) -> list[WorkItem]:
-        pair = self.pair
-        return items(
-            WORKLOADS[workload],
-            count,
-            self.scope.scale,
-            seed,
-            pair.encode,
-            pair.frame,
-            self.scope.stretch,
-        )
+        """Made once: a tokenizer takes its time."""
+        if (workload, seed) not in self._kept:
+            pair, scope = self.pair, self.scope
+            self._kept[workload, seed] = items(
+                WORKLOADS[workload],
+                count,
+                scope.scale,
+                seed,
+                pair.encode,
+                pair.frame,
+                scope.stretch,
+            )
+        return self._kept[workload, seed]
 
     def _long_item(self) -> WorkItem:
         """The end of a response of 2048 tokens, or as much as the context holds."""

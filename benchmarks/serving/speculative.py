@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -12,10 +11,10 @@ from typing import Any
 
 import msgspec
 
+from benchmarks.serving.event_stream import post_stream
 from benchmarks.serving.llama_server import LlamaServer, gguf_path, llama_server
 from benchmarks.serving.llama_server_process import Settings
 from benchmarks.serving.system import Outcome, WorkItem
-from benchmarks.serving.trserve_server import request_head
 
 
 class Speculative:
@@ -43,11 +42,6 @@ class Speculative:
             "accepted": self.accepted,
         }
 
-    @property
-    def acceptance(self) -> float:
-        """Share of the drafted tokens that stood."""
-        return self.accepted / max(1, self.drafted)
-
     async def serve(self, item: WorkItem) -> Outcome:
         """See `System`. Streamed; a step's accepted tokens come together. Models are unknown."""
         body = json.dumps(
@@ -60,23 +54,11 @@ class Speculative:
             }
         ).encode()
         outcome = Outcome(time.perf_counter())
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._server.port)
-        try:
-            writer.write(request_head(self._server.path, len(body)) + body)
-            status = await reader.readline()
-            if b" 200 " not in status:
-                reply = await reader.read(-1)
-                raise RuntimeError(f"{self.name}: {status.decode().strip()}: {reply[-500:]!r}")
-            async for line in reader:
-                if line.startswith(b"data: {"):
-                    self._take(outcome, json.loads(line[6:]), time.perf_counter())
-        finally:
-            writer.close()
+        async for chunk in post_stream(self.name, self._server.port, self._server.path, body):
+            self._take(outcome, chunk, time.perf_counter())
         return outcome
 
     def _take(self, outcome: Outcome, chunk: dict[str, Any], now: float) -> None:
-        if "error" in chunk:
-            raise RuntimeError(f"{self.name} ended a stream: {chunk['error']}")
         if chunk["stop"]:
             self.drafted += chunk["timings"].get("draft_n", 0)
             self.accepted += chunk["timings"].get("draft_n_accepted", 0)

@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from benchmarks.serving.event_stream import post_stream
 from benchmarks.serving.system import Outcome, WorkItem
 
 
@@ -46,18 +47,8 @@ class TrserveServer:
             }
         ).encode()
         outcome = Outcome(time.perf_counter())
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        try:
-            writer.write(request_head("/v1/completions", len(body)) + body)
-            status = await reader.readline()
-            if b" 200 " not in status:
-                reply = await reader.read(-1)
-                raise RuntimeError(f"{self.name}: {status.decode().strip()}: {reply[-500:]!r}")
-            async for line in reader:
-                if line.startswith(b"data: {"):
-                    _take(outcome, json.loads(line[6:]), time.perf_counter())
-        finally:
-            writer.close()
+        async for chunk in post_stream(self.name, self.port, "/v1/completions", body):
+            _take(outcome, chunk, time.perf_counter())
         return outcome
 
     async def metrics(self) -> str:
@@ -69,17 +60,7 @@ class TrserveServer:
         return reply.partition(b"\r\n\r\n")[2].decode()
 
 
-def request_head(path: str, length: int) -> bytes:
-    """The head of an HTTP POST of JSON on a connection that is closed after it."""
-    return (
-        f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n"
-        "Content-Type: application/json\r\nConnection: close\r\n\r\n"
-    ).encode()
-
-
 def _take(outcome: Outcome, chunk: dict[str, Any], now: float) -> None:
-    if "error" in chunk:
-        raise RuntimeError(f"the server ended a stream: {chunk['error']}")
     for choice in chunk["choices"]:
         extension = choice.get("tokenrouter") or {}
         tokens = extension.get("token_ids") or []

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from benchmarks.serving.breakdown import our_breakdown, std_breakdown
+from benchmarks.serving.single_model_group import single_model_groups
+from benchmarks.serving.std_serving import StdServing
 from benchmarks.serving.system import Outcome, WorkItem
 from benchmarks.serving.trserve_server import trserve_server
-from benchmarks.serving.two_groups import two_groups
 
 STEP_MS = 4.0
 SMALL = {"engine": "profile", "name": "small", "step_ms": [STEP_MS]}
@@ -21,10 +22,9 @@ def check(parts: dict[str, float]) -> None:
 
 
 def test_std_serving() -> None:
-    recorded = Outcome(0.0, tokens=[65] * 40, models=[0, 0, 1, 0] * 10)
-    with two_groups(
-        [SMALL, LARGE], {0: recorded}, "one_token_visits", concurrency=1, context=64
-    ) as system:
+    recorded = {0: Outcome(0.0, tokens=[65] * 40, models=[0, 0, 1, 0] * 10)}
+    with single_model_groups([SMALL, LARGE], concurrency=1, context=64) as servers:
+        system = StdServing("std-serving", servers, recorded, "one_token_visits", concurrency=1)
         parts = asyncio.run(std_breakdown(system, ITEM, last=16))
     check(parts)
     assert parts["step"] > parts["engine"]

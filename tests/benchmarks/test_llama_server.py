@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from benchmarks.serving.breakdown import std_breakdown
-from benchmarks.serving.llama_server import installed, two_llama_servers
+from benchmarks.serving.llama_server import installed, llama_servers
 from benchmarks.serving.speculative import speculative
-from benchmarks.serving.std_serving import Step
+from benchmarks.serving.std_serving import StdServing, Step
 from benchmarks.serving.system import Outcome, WorkItem
 from trsched.errors import ConfigError
 from trsched.model_path import resolve_model_path
@@ -42,15 +42,12 @@ def test_a_slot_keeps_its_request() -> None:
     async def steps() -> tuple[Outcome, list[Step]]:
         return await system.serve(item), [step async for step in system.steps(item)]
 
-    with two_llama_servers(
-        [SMALL, LARGE],
-        {0: recorded},
-        "one_token_visits",
-        concurrency=2,
-        context=256,
-        threads=1,
-        n_probs=(5, 0),
-    ) as system:
+    with llama_servers(
+        [SMALL, LARGE], concurrency=2, context=256, threads=1, n_probs=(5, 0)
+    ) as servers:
+        system = StdServing(
+            "std-serving", servers, {0: recorded}, "one_token_visits", concurrency=2
+        )
         outcome, made = asyncio.run(steps())
         parts = asyncio.run(std_breakdown(system, item, last=8))
     assert (outcome.tokens, outcome.models) == (recorded.tokens, recorded.models)

@@ -1,4 +1,4 @@
-"""std-serving over two of our own servers, each of one model: for engines no other server has."""
+"""Our own server with one model each, for std-serving: for engines no other server has."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from benchmarks.serving.path import Flow
-from benchmarks.serving.std_serving import StdServing
-from benchmarks.serving.system import Outcome
 from benchmarks.serving.trserve_server import TrserveServer, trserve_server
 
 
@@ -52,30 +49,13 @@ def single_model_group(
 
 
 @contextmanager
-def two_groups(
-    models: Sequence[Mapping[str, Any]],
-    recorded: Mapping[int, Outcome],
-    flow: Flow,
-    *,
-    concurrency: int,
-    context: int,
-    tokens_per_visit: int = 1,
-) -> Iterator[StdServing]:
-    """One server for each of `models` (as in a group's file, profile engine), until the block ends.
-
-    See `StdServing` for the rest.
-    """
+def single_model_groups(
+    models: Sequence[Mapping[str, Any]], *, concurrency: int, context: int
+) -> Iterator[list[SingleModelGroup]]:
+    """A server for each of `models` (profile engine, as in a group's file) till the block ends."""
     with ExitStack() as stack:
         groups = [single_model_group(m, concurrency=concurrency, context=context) for m in models]
-        servers = [
+        yield [
             SingleModelGroup(stack.enter_context(trserve_server(group["name"], group)))
             for group in groups
         ]
-        yield StdServing(
-            "std-serving",
-            servers,
-            recorded,
-            flow,
-            concurrency=concurrency,
-            tokens_per_visit=tokens_per_visit,
-        )

@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 
 from benchmarks.serving.path import visits
+from benchmarks.serving.single_model_group import single_model_groups
 from benchmarks.serving.std_serving import StdServing, Step
 from benchmarks.serving.system import Outcome, WorkItem
-from benchmarks.serving.two_groups import two_groups
 
 MODELS = [
     {"engine": "profile", "name": "small", "step_ms": [0.2], "eos_rate": 0.5},
@@ -30,8 +30,8 @@ RECORDED = {
 
 @pytest.fixture(scope="module")
 def system() -> Iterator[StdServing]:
-    with two_groups(MODELS, RECORDED, "one_token_visits", concurrency=3, context=64) as system:
-        yield system
+    with single_model_groups(MODELS, concurrency=3, context=64) as servers:
+        yield StdServing("std-serving", servers, RECORDED, "one_token_visits", concurrency=3)
 
 
 def test_the_recorded_tokens_arrive_in_order(system: StdServing) -> None:

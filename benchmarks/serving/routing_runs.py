@@ -218,7 +218,14 @@ class RoutingRuns:
         return self._kept[workload, seed]
 
     def _long_item(self) -> WorkItem:
-        """The end of a response of 2048 tokens, or as much as the context holds."""
+        """The end of a response of 2048 tokens, or as much as the context holds.
+
+        Of real models, which end a response where they like, the longest that was recorded.
+        """
+        if self.pair.engine == "real":
+            recorded = self.recorded[MAIN_ALGORITHM, MAIN_WORKLOAD]
+            known = [item for item in self._items(MAIN_WORKLOAD) if item.number in recorded]
+            return max(known, key=lambda item: len(recorded[item.number].tokens))
         output = _LAST_STEPS
         prompt = min(2048, self._context) - output
         body = self._items(MAIN_WORKLOAD)[0].prompt_ids

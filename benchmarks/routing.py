@@ -1,7 +1,8 @@
 """How fast is a routed pair of models behind our server, and behind what there is otherwise?
 
 Systems × five algorithms × three workloads, on two engines: latency profiles with the article's
-step times (6.0 and 27.9 ms), and the demo pair on llama.cpp. Every system is a server of its own
+step times (6.0 and 27.9 ms), and the demo pair on llama.cpp; where it is installed also on SGLang
+(`--engine sglang`), two models of random weights against two unmodified SGLang servers. Every system is a server of its own
 process over HTTP (`std-serving` two of them), under the same requests from the same clients:
 
 - ours (`delayed`: all of it), and ours without a part: `eager`, `readmit`, `lockstep`;
@@ -24,14 +25,15 @@ import argparse
 import asyncio
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from benchmarks.serving.bare_step import bare_steps
 from benchmarks.serving.baseline_servers import THREADS
 from benchmarks.serving.cost_model import PairCosts
 from benchmarks.serving.headline import headline
 from benchmarks.serving.measured import Measured
-from benchmarks.serving.names import ALGORITHMS
-from benchmarks.serving.pairs import Pair, profile_pair, real_costs, real_pair
+from benchmarks.serving.names import ALGORITHMS, ENGINES
+from benchmarks.serving.pairs import Pair, profile_pair, real_costs, real_pair, sglang_pair
 from benchmarks.serving.records import RoutingRecords, StepBreakdown, save, with_earlier
 from benchmarks.serving.report import write_report
 from benchmarks.serving.routing_runs import RoutingRuns, Scope
@@ -55,7 +57,7 @@ BARE_NOTE = (
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--smoke", action="store_true", help="R2R alone, a minute or two")
-    parser.add_argument("--engine", choices=("profile", "real", "both"), default="both")
+    parser.add_argument("--engine", choices=(*ENGINES, "both"), default="both")
     parser.add_argument("--algorithms", nargs="+", choices=list(ALGORITHMS))
     parser.add_argument("--workloads", nargs="+", choices=list(WORKLOADS))
     parser.add_argument(
@@ -75,8 +77,11 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def pairs(engine: str) -> list[Pair]:
+def pairs(engine: str, folder: Path) -> list[Pair]:
+    """folder: for what has to be made first."""
     found = [profile_pair()] if engine in ("profile", "both") else []
+    if engine == "sglang":
+        found.append(sglang_pair(folder))
     if engine in ("real", "both"):
         try:
             found.append(real_pair())
@@ -88,14 +93,14 @@ def pairs(engine: str) -> list[Pair]:
 
 
 def scope(args: argparse.Namespace, engine: str) -> Scope:
-    smoke, profile = args.smoke, engine == "profile"
+    smoke, profile, sglang = args.smoke, engine == "profile", engine == "sglang"
     scale, stretch = (1.0, 16 if smoke else 64) if profile else (1 / 64 if smoke else 1 / 32, 0)
     return Scope(
-        algorithms=tuple(args.algorithms or (["r2r"] if smoke else ALGORITHMS)),
+        algorithms=tuple(args.algorithms or (ALGORITHMS if sglang or not smoke else ["r2r"])),
         workloads=tuple(args.workloads or (["low-effort"] if smoke else WORKLOADS)),
         scale=args.scale or scale,
         stretch=(stretch if args.stretch is None else args.stretch) or None,
-        curve=tuple(args.clients or ((1, 16) if smoke else CURVE)),
+        curve=tuple(args.clients or (((4, 8) if sglang else (1, 16)) if smoke else CURVE)),
         items_per_client=2 if smoke else 4,
         open_loop=not smoke,
         trace=args.trace,
@@ -109,18 +114,19 @@ def main() -> None:
     steps: list[StepBreakdown] = []
     costs: dict[str, PairCosts] = {}
     bare: dict[str, float] = {}
-    for pair in pairs(args.engine):
-        here = scope(args, pair.engine)
-        print(f"{pair.engine}: {here}")
-        runs = RoutingRuns(pair, here)
-        asyncio.run(runs.all())
-        measured += runs.measured
-        steps += runs.steps
-        found = pair.costs if pair.costs or args.smoke else real_costs(CURVE)
-        if found is not None:
-            costs[pair.engine] = found
-        if pair.engine == "real" and not args.smoke:
-            bare = bare_ratios(pair)
+    with TemporaryDirectory() as folder:
+        for pair in pairs(args.engine, Path(folder)):
+            here = scope(args, pair.engine)
+            print(f"{pair.engine}: {here}")
+            runs = RoutingRuns(pair, here)
+            asyncio.run(runs.all())
+            measured += runs.measured
+            steps += runs.steps
+            if pair.costs is not None:
+                costs[pair.engine] = pair.costs
+            if pair.engine == "real" and not args.smoke:
+                costs["real"] = real_costs(CURVE)
+                bare = bare_ratios(pair)
     notes = [NOTE, *([BARE_NOTE + json.dumps(bare)] if bare else [])]
     new = RoutingRecords(measured=measured, steps=steps, costs=costs, notes=notes)
     save(with_earlier(new, {each.setting.engine for each in measured}))

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 
 from benchmarks.serving.llama_server import llama_servers
 from benchmarks.serving.pairs import Pair
+from benchmarks.serving.sglang_server import sglang_servers
 from benchmarks.serving.single_model_group import single_model_groups
 from benchmarks.serving.speculative import Speculative, speculative
 from benchmarks.serving.std_serving import SingleModelServer
@@ -16,13 +17,15 @@ DRAFT_MAX, DRAFT_P_MIN = 1, 0.8
 than llama.cpp's defaults (3 and 0); not settled."""
 
 THREADS = 1
-"""Of each llama.cpp server, so that two fill two cores. Chosen likewise, over 2."""
+"""Of each llama.cpp or SGLang server, so that two fill two cores. Chosen likewise, over 2."""
 
 
 def routed_servers(
     pair: Pair, algorithm: str, context: int, most: int
 ) -> AbstractContextManager[Sequence[SingleModelServer]]:
     """A server for each model, up to `most` requests at once, until the block ends."""
+    if pair.engine == "sglang":
+        return sglang_servers(pair.models, concurrency=most, context=context, threads=THREADS)
     if pair.engine == "profile":
         return single_model_groups(pair.models, concurrency=most, context=context)
     return llama_servers(

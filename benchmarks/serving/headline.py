@@ -14,11 +14,20 @@ from benchmarks.serving.names import (
     MAIN_WORKLOAD,
     OURS,
     STD_SERVING,
+    Engine,
 )
 from benchmarks.serving.workload import WORKLOADS
 
-AIMS = {"min_ratio": 2.01, "scale_1_16": 8.61, "speed_kept_1_16": 0.517}
-"""At least these, on the profile engine."""
+SGLANG = "ratio_std_serving_min"
+"""The one figure that SGLang alone has."""
+
+SGLANG_CONCURRENCIES = (4, 8)
+
+AIMS = {"min_ratio": 2.01, "scale_1_16": 8.61, "speed_kept_1_16": 0.517, SGLANG: 2.01}
+"""At least these, all but the last on the profile engine."""
+
+PREFIXES: dict[Engine, str] = {"profile": "", "real": "real_", "sglang": "sglang_"}
+"""What figures of an engine begin with."""
 
 MEANING = {
     "combinations": "algorithm × workload combinations in min_ratio and max_ratio (15 in all)",
@@ -32,20 +41,41 @@ MEANING = {
     "speed_kept_1_16": "ours, a user's tok/s among 16 / alone",
     "high_effort_kept": "ours, throughput at high-effort / at low-effort",
     "std_high_effort_kept": "std-serving, the same",
+    SGLANG: "ours / std-serving, the least over algorithms, 4 and 8 clients, " + MAIN_WORKLOAD,
 }
 """What each figure is. Throughputs, at concurrency 4 and for R2R where nothing else is said."""
 
 
 def headline(measured: Sequence[Measured]) -> dict[str, float]:
-    """The profile engine's figures under their names, the real engine's as `real_…`.
+    """The profile engine's figures under their names, others' with their engine's prefix.
 
     A figure whose measurements are missing is missing.
     """
     found = {}
-    for engine, prefix in (("profile", ""), ("real", "real_")):
+    for engine, prefix in PREFIXES.items():
         figures = of_engine(Measurements(measured, engine))
         found.update({prefix + name: round(value, 4) for name, value in figures.items()})
-    return found
+    ratios = std_serving_ratios(Measurements(measured, "sglang"))
+    return {**found, SGLANG: round(min(ratios), 4)} if ratios else found
+
+
+def engine_of(name: str) -> Engine:
+    """The engine that a figure of the headline is of."""
+    if name == SGLANG:
+        return "sglang"
+    return next(
+        (e for e, prefix in PREFIXES.items() if prefix and name.startswith(prefix)), "profile"
+    )
+
+
+def std_serving_ratios(measurements: Measurements) -> list[float]:
+    """Ours over std-serving, for each algorithm and number of clients."""
+    pairs = [
+        [measurements.find(s, a, MAIN_WORKLOAD, n) for s in (OURS, STD_SERVING)]
+        for a in ALGORITHMS
+        for n in SGLANG_CONCURRENCIES
+    ]
+    return [ratio(ours, other) for ours, other in pairs if ours and other]
 
 
 def of_engine(measurements: Measurements) -> dict[str, float]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
+
+from benchmarks.serving.names import Engine
 
 
 class Quantiles(msgspec.Struct, frozen=True):
@@ -39,7 +41,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     system: str
     algorithm: str = ""
     workload: str
-    engine: Literal["profile", "real"]
+    engine: Engine
     scale: float
     stretch: int | None = None
     concurrency: int = 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 OURS = "delayed"
 LLM_ONLY = "llm-only"
 SLM_ONLY = "slm-only"
@@ -29,6 +31,15 @@ ALGORITHMS = {
     "me": "ME",
 }
 """With how they are written."""
+
+Engine = Literal["profile", "real", "sglang"]
+
+ENGINES: dict[Engine, str] = {
+    "profile": "The profile engine",
+    "real": "The real engine",
+    "sglang": "The SGLang engine",
+}
+"""With the headings of their parts of the report."""
 
 GAIN_STAGES = (STD_SERVING, "lockstep", "eager", OURS)
 """Each adds one of our parts to the one before it."""

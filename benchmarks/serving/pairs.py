@@ -8,12 +8,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
+import torch
 
 from benchmarks.serving.cost_model import PairCosts
+from benchmarks.serving.names import Engine
 from benchmarks.serving.path import Flow
+from benchmarks.serving.random_checkpoint import random_checkpoint
 from benchmarks.serving.workload import ChatFrame, Encode, byte_encode
 from trsched.check import check_group
 from trsched.config import GroupConfig
@@ -34,7 +37,7 @@ class Algorithm:
 class Pair:
     """models: as in a group's file, small one first. costs: None where steps were not profiled."""
 
-    engine: Literal["profile", "real"]
+    engine: Engine
     models: Sequence[Mapping[str, Any]]
     algorithms: Mapping[str, Algorithm]
     overlap: bool
@@ -90,6 +93,31 @@ def profile_pair() -> Pair:
         overlap=True,
         encode=byte_encode,
         costs=PairCosts(small_ms=[SMALL_MS], large_ms=[LARGE_MS]),
+    )
+
+
+def sglang_pair(folder: Path) -> Pair:
+    """Two models of random weights on SGLang, and draws in place of routers, as on the profiles.
+
+    folder: gets the models' configurations; weights are made up when a server starts.
+    """
+    cuda = torch.cuda.is_available()
+    models = [
+        {
+            "engine": "sglang",
+            "name": name,
+            "path": str(random_checkpoint(folder / name, layers=layers, hidden_size=hidden)),
+            "load_format": "dummy",
+            "dtype": "bfloat16" if cuda else "float32",
+        }
+        for name, layers, hidden in (("small", 2, 128), ("large", 8, 512))
+    ]
+    return Pair(
+        engine="sglang",
+        models=models,
+        algorithms=profile_pair().algorithms,
+        overlap=cuda,
+        encode=byte_encode,
     )
 
 

@@ -10,6 +10,7 @@ from benchmarks.serving.comparison import Measurements, basis, speed
 from benchmarks.serving.measured import Measured
 from benchmarks.serving.names import (
     ALGORITHMS,
+    ENGINES,
     GAIN_STAGES,
     LLM_ONLY,
     MAIN_ALGORITHM,
@@ -36,7 +37,7 @@ def write_plots(folder: Path, records: RoutingRecords) -> dict[str, str]:
         if drawn:
             written[name] = caption
 
-    for engine in ("profile", "real"):
+    for engine in ENGINES:
         measurements = Measurements(records.measured, engine)
         name = f"throughput_speed_{engine}.png"
         caption = f"Throughput over a user's speed, 1 to 16 clients, {MAIN}, {engine} engine"

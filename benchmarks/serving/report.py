@@ -19,7 +19,13 @@ from benchmarks.serving.comparison import LEAST_STEADY, Measurements
 from benchmarks.serving.headline import headline
 from benchmarks.serving.machine import machine
 from benchmarks.serving.markdown import figure, table, unit
-from benchmarks.serving.names import ALGORITHMS, MAIN_ALGORITHM, MAIN_CONCURRENCY, MAIN_WORKLOAD
+from benchmarks.serving.names import (
+    ALGORITHMS,
+    ENGINES,
+    MAIN_ALGORITHM,
+    MAIN_CONCURRENCY,
+    MAIN_WORKLOAD,
+)
 from benchmarks.serving.plots import THRESHOLDS, write_plots
 from benchmarks.serving.records import RESULTS, RoutingRecords, ThresholdPoint
 from benchmarks.serving.routing_tables import (
@@ -104,7 +110,7 @@ def routing_parts(routing: RoutingRecords, pictures: Mapping[str, str]) -> list[
         parts += ["### The figures that stand for all", headline_table(figures)]
     parts += [_picture(name, pictures[name]) for name in pictures if name != THRESHOLDS]
     main = f"{ALGORITHMS[MAIN_ALGORITHM]}, {MAIN_WORKLOAD}"
-    for engine, title in (("profile", "The profile engine"), ("real", "The real engine")):
+    for engine, title in ENGINES.items():
         here = [each for each in routing.measured if each.setting.engine == engine]
         if not here:
             continue

@@ -90,7 +90,7 @@ class RoutingRuns:
             await self._speculative()
 
     def _parts(self) -> list[str]:
-        return ["eager", "lockstep", *(["readmit"] if self.pair.engine == "real" else [])]
+        return ["eager", "lockstep", *(["readmit"] if self.pair.engine != "profile" else [])]
 
     async def _ours(self, system: str, algorithm: str) -> None:
         """A system that is our own server."""
@@ -188,8 +188,13 @@ class RoutingRuns:
         return self.scope.workloads
 
     def _counts(self, system: str, algorithm: str, workload: str) -> list[int]:
-        """Numbers of clients: the curve for R2R, and for what routes nothing, on one workload."""
-        curved = algorithm in (MAIN_ALGORITHM, "") and workload == MAIN_WORKLOAD
+        """Numbers of clients: the curve, on one workload, for R2R and for what routes nothing.
+
+        On SGLang for every algorithm.
+        """
+        curved = workload == MAIN_WORKLOAD and (
+            algorithm in (MAIN_ALGORITHM, "") or self.pair.engine == "sglang"
+        )
         if system in self._parts() or not curved:
             return [MAIN_CONCURRENCY]
         return sorted({MAIN_CONCURRENCY, *self.scope.curve})

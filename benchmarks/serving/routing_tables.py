@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.serving.comparison import Measurements, basis, ratio, speed
-from benchmarks.serving.headline import AIMS, MEANING
+from benchmarks.serving.headline import AIMS, MEANING, PREFIXES, engine_of
 from benchmarks.serving.markdown import MISSING, figure, table
 from benchmarks.serving.measured import Measured, Quantiles, Setting
 from benchmarks.serving.names import (
@@ -27,10 +27,10 @@ def headline_table(figures: dict[str, float]) -> str:
     """Each figure with what it means, and its aim where it has one."""
     rows = []
     for name, value in figures.items():
+        engine = engine_of(name)
         aim = AIMS.get(name)
         met = "" if aim is None else f"≥ {aim}: {'met' if value >= aim else '**missed**'}"
-        meaning = MEANING.get(name.removeprefix("real_"), "")
-        engine = "real" if name.startswith("real_") else "profile"
+        meaning = MEANING.get(name.removeprefix(PREFIXES[engine]), "")
         unit = "" if name.endswith("combinations") else " ×"
         rows.append([f"`{name}`", engine, meaning, figure(value) + unit, met])
     return table(["figure", "engine", "what it is", "value", "aim"], rows)

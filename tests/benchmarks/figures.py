@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from benchmarks.serving.measured import Latencies, Measured, Quantiles, Setting
-from benchmarks.serving.names import ALGORITHMS, LLM_ONLY, OFFICIAL, OURS, STD_SERVING
+from benchmarks.serving.names import ALGORITHMS, LLM_ONLY, OFFICIAL, OURS, STD_SERVING, Engine
 from benchmarks.serving.workload import WORKLOADS
 
 
@@ -15,7 +13,7 @@ def measured(
     *,
     algorithm: str = "r2r",
     workload: str = "low-effort",
-    engine: Literal["profile", "real"] = "profile",
+    engine: Engine = "profile",
     concurrency: int = 4,
     user_speed: float = 60.0,
     steady: float | None = None,

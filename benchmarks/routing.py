@@ -2,8 +2,9 @@
 
 Systems × five algorithms × three workloads, on two engines: latency profiles with the article's
 step times (6.0 and 27.9 ms), and the demo pair on llama.cpp; where it is installed also on SGLang
-(`--engine sglang`), two models of random weights against two unmodified SGLang servers. Every system is a server of its own
-process over HTTP (`std-serving` two of them), under the same requests from the same clients:
+(`--engine sglang`), two models of random weights against two unmodified SGLang servers. Every
+system is a server of its own process over HTTP (`std-serving` two of them), under the same requests
+from the same clients:
 
 - ours (`delayed`: all of it), and ours without a part: `eager`, `readmit`, `lockstep`;
 - `official`, one request after another; `std-serving`, two ordinary servers, driven along the paths

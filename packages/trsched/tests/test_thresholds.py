@@ -35,7 +35,7 @@ def test_tuned_thresholds_are_feasible_and_those_of_the_nearest_below(
     below = [n for n in found if n <= active]
     wanted = found[max(below)] if below else (2, 3)
     assert list(thresholds.at(active)) == effective_thresholds(wanted, active)
-    assert deadlock_free(thresholds.at(active), active)
+    assert deadlock_free(list(thresholds.at(active)), active)
 
 
 def test_another_process_reads_what_the_tuner_has_written() -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from trcore import PeerRing
 
 PATIENCE_S = 30.0
-TAKES_NOTHING = (
-    f"its ring is full and it takes nothing from it (for {PATIENCE_S:.0f} s, if it lives)"
-)
+TAKES_NOTHING = f"its ring is full, and it has died or takes nothing for {PATIENCE_S:.0f} s"
 
 
 def push_patiently(ring: PeerRing, record: bytes) -> bool:

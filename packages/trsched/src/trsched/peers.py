@@ -61,9 +61,8 @@ class Peers:
         subserver = self.subserver(peer)
         if not push_patiently(self._rings[subserver], record):
             self.mark_dead(subserver)
-            self.report(
-                Died(subserver, f"model {self._index} could not hand over: {TAKES_NOTHING}")
-            )
+            error = f"model {self._index} could not hand over: {TAKES_NOTHING}"
+            self.report(Died(subserver, error))
 
     def report(self, report: Report) -> None:
         """Tell the group. Raises EngineError if it takes nothing."""

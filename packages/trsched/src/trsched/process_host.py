@@ -12,7 +12,6 @@ from trsched.arena import Arena
 from trsched.check import GroupPlan
 from trsched.child_process import ChildProcess
 from trsched.codec import encode_report
-from trsched.config import GroupConfig
 from trsched.errors import ConfigError
 from trsched.host import REPORTS_BYTES, Report
 from trsched.messages import Died

@@ -21,6 +21,7 @@ from trsched.engines.base import StepResult
 from trsched.engines.profile import ProfileEngine
 from trsched.group import Group
 from trsched.request import GenerateRequest, SamplingParams
+from trsched.thread_host import ThreadHost
 
 STEP_MS = 1.0
 TOKENS = 200
@@ -79,7 +80,7 @@ def handoff_latencies_us(handoffs: int) -> list[float]:
         routers[index].moments = moments
         engines.append(engine)
     plan = replace(check_group(config), routers=tuple(routers))
-    group = Group(plan, engines)
+    group = Group(plan, ThreadHost(plan, engines))
     try:
         while len(moments.list) < 2.2 * handoffs:
             sampling = SamplingParams(seed=len(moments.list))

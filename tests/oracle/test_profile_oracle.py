@@ -56,6 +56,16 @@ SCHEDULES: dict[str, dict[str, Any]] = {
 def test_concurrent_equals_sequential(
     algorithm: str, clients: int, schedule: str, sequences: str
 ) -> None:
+    compare(algorithm, clients, schedule, sequences)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("algorithm", ["bernoulli", "me3"])
+def test_processes_equal_sequential(algorithm: str, schedule: str) -> None:
+    compare(algorithm, 16, schedule, "scarce", processes=True)
+
+
+def compare(algorithm: str, clients: int, schedule: str, sequences: str, **group: Any) -> None:
     router, settings, count = ALGORITHMS[algorithm]
     config = profile_config(
         router,
@@ -67,6 +77,7 @@ def test_concurrent_equals_sequential(
         # scarce: KV for 5 requests where 16 may be active, so pending KV is reclaimed all the time
         kv_memory="64MiB" if sequences == "ample" else f"{5 * 256 * count}KiB",
         **SCHEDULES[schedule],
+        **group,
     )
     rng = random.Random(clients)
     requests = [
@@ -95,13 +106,13 @@ def test_concurrent_equals_sequential(
         )
         for request in requests
     ]
-    group = Group.open(config)
+    serving = Group.open(config)
     try:
-        assert_equal(answers(group, requests, clients, give_up_after), expected, give_up_after)
-        assert group.drain(20)
+        assert_equal(answers(serving, requests, clients, give_up_after), expected, give_up_after)
+        assert serving.drain(20)
     finally:
-        group.close()
-    subservers = group.status().subservers
+        serving.close()
+    subservers = serving.status().subservers
     assert [subserver.sequences_used for subserver in subservers] == [0] * count
     assert [subserver.alive for subserver in subservers] == [True] * count
     if sequences == "scarce" and clients == 16 and router != "fixed" and schedule == "delayed":

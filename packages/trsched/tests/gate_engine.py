@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from trsched.config import ProfileModel
 from trsched.engines.base import Capacity, StepResult
@@ -15,8 +16,30 @@ from trsched.request import SamplingParams
 PATIENCE_S = 20.0
 
 
+class Gate(Protocol):
+    """Before an engine's steps. `entered` counts steps begun, `used` sequences that hold KV."""
+
+    @property
+    def entered(self) -> float: ...
+
+    @property
+    def used(self) -> int: ...
+
+    def hold(self) -> None:
+        """Steps wait from now on."""
+
+    def let_go(self, steps: float = math.inf) -> None:
+        """So many steps run."""
+
+    def break_down(self) -> None:
+        """The step in progress, or the next, ends the engine's subserver."""
+
+    def wait_for(self, condition: Callable[[Gate], bool]) -> None:
+        """Block until `condition(self)`; fails after a while."""
+
+
 class GateEngine:
-    """A profile engine of no latency behind a gate. `entered` counts steps begun."""
+    """See `Gate`: a profile engine of no latency in this process."""
 
     def __init__(self, model: ProfileModel, index: int, sequences: int, context: int) -> None:
         self._inner = ProfileEngine(
@@ -29,22 +52,18 @@ class GateEngine:
         self._changed = threading.Condition()
 
     def hold(self) -> None:
-        """Steps wait from now on."""
         self._permits = 0
 
     def let_go(self, steps: float = math.inf) -> None:
-        """So many steps run."""
         with self._changed:
             self._permits += steps
             self._changed.notify_all()
 
     def break_down(self) -> None:
-        """The step in progress, or the next, raises."""
         self.broken = True
         self.let_go()
 
-    def wait_for(self, condition: Callable[[GateEngine], bool]) -> None:
-        """Block until `condition(self)`; fails after a while."""
+    def wait_for(self, condition: Callable[[Gate], bool]) -> None:
         with self._changed:
             assert self._changed.wait_for(lambda: condition(self), PATIENCE_S), (
                 "engine never got there"
@@ -52,7 +71,6 @@ class GateEngine:
 
     @property
     def used(self) -> int:
-        """Sequences that hold KV."""
         return self._inner.capacity().sequences_used
 
     def start(self, token_ids: Sequence[int], sampling: SamplingParams) -> int:

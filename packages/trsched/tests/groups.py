@@ -10,6 +10,7 @@ from trsched.check import check_group
 from trsched.config import GroupConfig, ProfileModel, group_config
 from trsched.group import Group
 from trsched.request import GenerateRequest, SamplingParams
+from trsched.thread_host import ThreadHost
 
 
 def profile_config(
@@ -55,7 +56,7 @@ def gate_group(config: GroupConfig, sequences: int | None = None) -> tuple[Group
     for i, model in enumerate(config.models):
         assert isinstance(model, ProfileModel)
         engines.append(GateEngine(model, i, sequences or plan.kv.sequences, plan.kv.context))
-    return Group(plan, list(engines)), engines
+    return Group(plan, ThreadHost(plan, engines)), engines
 
 
 def request(

@@ -22,6 +22,7 @@ from trsched.config import ProfileModel
 from trsched.engines.profile import profile_token
 from trsched.group import Group
 from trsched.request import TokenEvent
+from trsched.thread_host import ThreadHost
 
 BAD_SEED = 13
 TOKENS = 8
@@ -185,7 +186,8 @@ def scene(
     # Model 1 keeps a request for 2 tokens: one of them stays, one is handed back.
     routers = tuple(Misbehaving(r.context, p=p, tokens_per_call=2) for r in plan.routers)
     lines: list[str] = []
-    group = Group(replace(plan, routers=routers), list(engines), report=lines.append)
+    plan = replace(plan, routers=routers)
+    group = Group(plan, ThreadHost(plan, engines), report=lines.append)
     try:
         yield Scene(group, engines, lines)
     finally:

@@ -6,14 +6,17 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from packages.trsched.tests.gate_engine import GateEngine
+from packages.trsched.tests.gate_engine import Gate
 from packages.trsched.tests.groups import gate_group, profile_config, request
+from packages.trsched.tests.process_gate import process_gate_group
 from packages.trsched.tests.waiting import until
 from trrouters.draws import ROUTING_STREAM, uniform
+from trsched.config import GroupConfig
 from trsched.group import Group
 from trsched.request import FinalEvent, TokenEvent
 from trsched.stream import Stream
@@ -24,35 +27,37 @@ class Scene:
     """A group held still, with `victim` in the state under test and `others` around it."""
 
     group: Group
-    engines: list[GateEngine]
+    engines: list[Gate]
     victim: Stream
     others: list[Stream]
 
 
+OpenGroup = Callable[[GroupConfig], tuple[Group, list[Gate]]]
+
 ALWAYS = {"p": 1.0}  # every token of model 0 is dropped and made by model 1 instead
 
 
-def queued(timeout_s: float | None) -> Scene:
+def queued(open_group: OpenGroup, timeout_s: float | None) -> Scene:
     """Waiting for admission: the group is full."""
-    group, engines = gate_group(profile_config("bernoulli", ALWAYS, max_active=1))
+    group, engines = open_group(profile_config("bernoulli", ALWAYS, max_active=1))
     engines[0].hold()
     first = group.submit(request(1))
     engines[0].wait_for(lambda engine: engine.entered == 1)
     return Scene(group, engines, group.submit(request(2, timeout_s=timeout_s)), [first])
 
 
-def running(timeout_s: float | None) -> Scene:
+def running(open_group: OpenGroup, timeout_s: float | None) -> Scene:
     """In the batch that steps."""
-    group, engines = gate_group(profile_config("bernoulli", ALWAYS))
+    group, engines = open_group(profile_config("bernoulli", ALWAYS))
     engines[0].hold()
     victim = group.submit(request(1, timeout_s=timeout_s))
     engines[0].wait_for(lambda engine: engine.entered == 1)
     return Scene(group, engines, victim, [])
 
 
-def in_client_ring(timeout_s: float | None) -> Scene:
+def in_client_ring(open_group: OpenGroup, timeout_s: float | None) -> Scene:
     """Admitted, in the inbox of an entry that is busy with another request."""
-    group, engines = gate_group(profile_config("bernoulli", ALWAYS))
+    group, engines = open_group(profile_config("bernoulli", ALWAYS))
     engines[0].hold()
     first = group.submit(request(1))
     engines[0].wait_for(lambda engine: engine.entered == 1)
@@ -60,9 +65,9 @@ def in_client_ring(timeout_s: float | None) -> Scene:
     return Scene(group, engines, victim, [first])
 
 
-def in_peer_ring(timeout_s: float | None) -> Scene:
+def in_peer_ring(open_group: OpenGroup, timeout_s: float | None) -> Scene:
     """Handed over, in the inbox of a peer that is busy with another request."""
-    group, engines = gate_group(profile_config("bernoulli", ALWAYS))
+    group, engines = open_group(profile_config("bernoulli", ALWAYS))
     engines[1].hold()
     first = group.submit(request(1))
     engines[1].wait_for(lambda engine: engine.entered == 1)
@@ -71,9 +76,9 @@ def in_peer_ring(timeout_s: float | None) -> Scene:
     return Scene(group, engines, victim, [first])
 
 
-def pending(timeout_s: float | None) -> Scene:
+def pending(open_group: OpenGroup, timeout_s: float | None) -> Scene:
     """Pending at its entry while the peer steps it."""
-    group, engines = gate_group(profile_config("bernoulli", ALWAYS))
+    group, engines = open_group(profile_config("bernoulli", ALWAYS))
     engines[1].hold()
     victim = group.submit(request(1, timeout_s=timeout_s))
     engines[1].wait_for(lambda engine: engine.entered == 1)
@@ -84,11 +89,11 @@ RATE = 0.05
 LONG = 40
 
 
-def in_delayed_buffer(timeout_s: float | None) -> Scene:
+def in_delayed_buffer(open_group: OpenGroup, timeout_s: float | None) -> Scene:
     """Waits at the peer for a second request, while the only other one stays at model 0."""
     stays = next(seed for seed in count() if min(draws(seed)) >= RATE)
     leaves = next(seed for seed in count() if draws(seed)[0] < RATE)
-    group, engines = gate_group(profile_config("bernoulli", {"p": RATE}, thresholds=[1, 2]))
+    group, engines = open_group(profile_config("bernoulli", {"p": RATE}, thresholds=[1, 2]))
     engines[0].hold()
     first = group.submit(request(stays, LONG))
     engines[0].wait_for(lambda engine: engine.entered == 1)
@@ -101,7 +106,7 @@ def in_delayed_buffer(timeout_s: float | None) -> Scene:
     return Scene(group, engines, victim, [first])
 
 
-def step_once(engine: GateEngine) -> None:
+def step_once(engine: Gate) -> None:
     entered = engine.entered
     engine.let_go(steps=1)
     engine.wait_for(lambda engine: engine.entered > entered)
@@ -114,12 +119,28 @@ def draws(seed: int) -> list[float]:
 STATES = [queued, running, in_client_ring, in_peer_ring, pending, in_delayed_buffer]
 
 
+@pytest.fixture(params=["threads", "processes"])
+def open_group(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> OpenGroup:
+    if request.param == "threads":
+        return in_threads
+    return lambda config: process_gate_group(config, tmp_path, monkeypatch)
+
+
+def in_threads(config: GroupConfig) -> tuple[Group, list[Gate]]:
+    group, engines = gate_group(config)
+    return group, list(engines)
+
+
 @pytest.fixture(params=STATES, ids=lambda state: state.__name__)
-def state(request: pytest.FixtureRequest) -> Iterator[Callable[[float | None], Scene]]:
+def state(
+    open_group: OpenGroup, request: pytest.FixtureRequest
+) -> Iterator[Callable[[float | None], Scene]]:
     scenes: list[Scene] = []
 
     def build(timeout_s: float | None = None) -> Scene:
-        scenes.append(request.param(timeout_s))
+        scenes.append(request.param(open_group, timeout_s))
         return scenes[-1]
 
     yield build
@@ -206,9 +227,9 @@ def test_death_of_a_model(state: Callable[..., Scene], dying: int) -> None:
     ids=["configuration", "router", "three-models"],
 )
 def test_death_ends_requests_that_may_not_go_on(
-    router: str, settings: dict[str, Any], models: int, more: dict[str, Any]
+    open_group: OpenGroup, router: str, settings: dict[str, Any], models: int, more: dict[str, Any]
 ) -> None:
-    group, engines = gate_group(profile_config(router, settings, models=models, **more))
+    group, engines = open_group(profile_config(router, settings, models=models, **more))
     try:
         engines[1].hold()
         victim = group.submit(request(1))
@@ -217,6 +238,6 @@ def test_death_ends_requests_that_may_not_go_on(
         final = assert_one_final(victim, {"error"})
         assert "model 1" in (final.error or "")
         assert_one_final(group.submit(request(2)), {"error"})  # nor do new ones that need it
-        assert engines[0].used == 0
+        engines[0].wait_for(lambda engine: engine.used == 0)
     finally:
         group.close()

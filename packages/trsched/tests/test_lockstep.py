@@ -14,6 +14,7 @@ from trsched.engines.base import StepResult
 from trsched.engines.profile import ProfileEngine
 from trsched.errors import EngineError
 from trsched.group import Group
+from trsched.thread_host import ThreadHost
 
 
 class Watched(ProfileEngine):
@@ -43,7 +44,7 @@ def watched_group(router: str, models: int) -> tuple[Group, list[Watched], list[
         engine = Watched(model, "x", index=index, sequences=8, context=256)
         engine.watch(index, stepping, seen)
         engines.append(engine)
-    return Group(plan, engines), engines, seen
+    return Group(plan, ThreadHost(plan, engines)), engines, seen
 
 
 @pytest.mark.parametrize(("router", "models"), [("bernoulli", 2), ("me", 2), ("me", 3)])

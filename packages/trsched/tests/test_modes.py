@@ -55,7 +55,7 @@ def test_official_serves_one_request_after_another() -> None:
     tokens = [event.position for event in delivered if isinstance(event, TokenEvent)]
     assert tokens == list(range(10)) * 4
     for subserver in group.status().subservers:
-        assert subserver.batch_size.counts == [subserver.steps] + [0] * 8
+        assert list(subserver.batch_size.counts) == [subserver.steps] + [0] * 8
 
 
 def test_a_mode_is_checked() -> None:

@@ -16,8 +16,8 @@ CLIENTS = 32
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("models", [2, 3])
-def test_two_thousand_requests_at_32_clients(models: int) -> None:
+@pytest.mark.parametrize(("models", "processes"), [(2, False), (3, False), (2, True), (3, True)])
+def test_two_thousand_requests_at_32_clients(models: int, processes: bool) -> None:
     """Some are aborted, some have deadlines they miss, KV is short and thresholds are above 1."""
     router, settings = ("bernoulli", {"p": 0.4}) if models == 2 else ("me", {})
     config = profile_config(
@@ -28,6 +28,7 @@ def test_two_thousand_requests_at_32_clients(models: int) -> None:
         eos_rate=0.05,
         max_active=24,
         kv_memory=f"{9 * 256 * models}KiB",
+        processes=processes,
     )
     group = Group.open(config)
 

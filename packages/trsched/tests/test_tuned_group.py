@@ -26,9 +26,10 @@ def tuned_group(**settings: Any) -> Group:
     return Group.open(config)
 
 
+@pytest.mark.parametrize("processes", [False, True], ids=["threads", "processes"])
 @pytest.mark.parametrize("overlap", [True, False])
-def test_it_learns_while_it_serves(overlap: bool) -> None:
-    group = tuned_group(overlap=overlap)
+def test_it_learns_while_it_serves(overlap: bool, processes: bool) -> None:
+    group = tuned_group(overlap=overlap, processes=processes)
     streams = [group.submit(request(seed, LONG)) for seed in range(12)]
     until(lambda: group.status().tuning is not None)
     known = group.status().tuning
@@ -77,8 +78,13 @@ def test_off_means_eager_whatever_the_thresholds() -> None:
     group.close()
 
 
-def test_thresholds_start_where_they_are_configured() -> None:
-    group = Group.open(profile_config("fixed", thresholds=[4, 1], delayed_batching="auto"))
+@pytest.mark.parametrize("processes", [False, True], ids=["threads", "processes"])
+def test_thresholds_start_where_they_are_configured(processes: bool) -> None:
+    group = Group.open(
+        profile_config(
+            "fixed", thresholds=[4, 1], delayed_batching="auto", step_ms=0.5, processes=processes
+        )
+    )
     streams = [group.submit(request(seed, LONG)) for seed in range(8)]
     until(lambda: group.status().subservers[0].threshold == 4)
     for stream in streams:
@@ -162,12 +168,13 @@ def test_a_tuner_that_fails_is_reported_and_serving_goes_on(
     group.close()
 
 
-def test_tuning_ends_with_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("processes", [False, True], ids=["threads", "processes"])
+def test_tuning_ends_with_a_model(processes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuner_thread, "POLL_S", 1e-3)
-    group = tuned_group()
+    group = tuned_group(processes=processes)
     streams = [group.submit(request(seed, LONG)) for seed in range(8)]
     until(lambda: group.status().tuning is not None)
-    monkeypatch.setattr(group.subservers[1]._engine, "step", None)  # calling it raises
+    group.host.inboxes[1].push(b"this is no record")
     assert [len(stream.result()[0]) for stream in streams] == [LONG] * 8
     until(lambda: group.status().tuning is None)
     group.close()

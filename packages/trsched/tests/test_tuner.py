@@ -12,7 +12,7 @@ import trcore
 from packages.trsched.tests.virtual_group import Route, VirtualGroup
 from trsched.stats import TuningStatus
 from trsched.step_counters import StepCounters
-from trsched.thresholds import TunedThresholds
+from trsched.thresholds import Thresholds
 from trsched.tuning.optimum import Optimum
 from trsched.tuning.tuner import Tuner
 
@@ -170,7 +170,7 @@ def test_nothing_is_tuned_before_every_model_has_stepped() -> None:
 
 def test_subservers_hear_of_other_thresholds_for_every_n(monkeypatch: pytest.MonkeyPatch) -> None:
     """N may have moved on while a solution was found: what is new may be for that other N."""
-    thresholds, counters = TunedThresholds([1, 1]), [StepCounters(2, 8) for _ in range(2)]
+    thresholds, counters = Thresholds([1, 1], 8), [StepCounters(2, 8) for _ in range(2)]
     heard: list[tuple[int, ...]] = []
     tuner = Tuner(
         counters,

@@ -11,7 +11,7 @@ from trsched.active_count import ActiveCount
 from trsched.starts import DelayedStarts
 from trsched.stats import SubserverStats
 from trsched.step_counters import StepCounters
-from trsched.thresholds import FixedThresholds, Thresholds, TunedThresholds
+from trsched.thresholds import Thresholds
 from trsched.tuning.tuner import Tuner
 
 POLL_S = 0.2
@@ -48,15 +48,12 @@ class VirtualGroup:
         self._shared = shared_device
         counters = [StepCounters(models, LARGEST) for _ in latencies]
         self._stats = [SubserverStats(str(i), each) for i, each in enumerate(counters)]
-        self.thresholds: Thresholds
+        self.thresholds = Thresholds(fixed or [1] * models, LARGEST)
         self.tuner: Tuner | None = None
-        if fixed is not None:
-            self.thresholds = FixedThresholds(fixed)
-        else:
-            self.thresholds = tuned = TunedThresholds([1] * models)
+        if fixed is None:
             self.tuner = Tuner(
                 counters,
-                tuned,
+                self.thresholds,
                 largest_batch=LARGEST,
                 shared_device=shared_device,
                 changed=lambda: None,

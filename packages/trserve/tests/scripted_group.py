@@ -148,7 +148,7 @@ class ScriptedGroup:
             draining=self.draining,
             finished=dict(self._finished),
             subservers=[
-                SubserverStats(name, StepCounters(2, 8), alive=alive)
+                _stats(name, alive)
                 for name, alive in zip(("small", "large"), self.alive, strict=True)
             ],
         )
@@ -236,3 +236,9 @@ def _merged(batch: Sequence[tuple[Stream, list[Event]]]) -> list[tuple[Stream, l
     for stream, events in batch:
         merged.setdefault(stream, []).extend(events)
     return [(stream, events) for stream, events in merged.items() if events]
+
+
+def _stats(name: str, alive: bool) -> SubserverStats:
+    stats = SubserverStats(name, StepCounters(2, 8))
+    stats.alive = alive
+    return stats

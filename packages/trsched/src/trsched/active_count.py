@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+from typing import ClassVar
 
-class ActiveCount:
+
+class ActiveCount(ctypes.Structure):
     """Written by the client loop, read by subservers and the tuner."""
 
-    def __init__(self) -> None:
-        self.value = 0
+    _fields_: ClassVar = (("value", ctypes.c_int64),)
+
+    value: int

@@ -14,7 +14,7 @@ class ActiveRequest:
 
     owner: the subserver that has the request now. tokens: committed in order, from position 0.
     events: not yet delivered. end: how many tokens the response has and why it ends there, once a
-    subserver has said so; tokens before that may still be on their way.
+    subserver, `ended_by`, has said so; tokens before that may still be on their way.
     """
 
     stream: Stream
@@ -23,6 +23,7 @@ class ActiveRequest:
     tokens: list[int] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     end: tuple[int, FinishReason] | None = None
+    ended_by: int = 0
     handoffs: int = 0
     degraded: bool = False
     _early: dict[int, TokenEvent] = field(default_factory=dict)

@@ -24,6 +24,9 @@ from trsched.modes import in_mode
 from trsched.vocabulary import ByteVocabulary, GgufVocabulary, Vocabulary
 from trsched.weights_fingerprint import weights_fingerprint
 
+_RECORD_OVERHEAD = 512
+_LARGEST_INBOX = 1 << 28
+
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
@@ -35,6 +38,29 @@ class GroupPlan:
     routers: tuple[BaseRouter, ...]
     kv: KvPlan
     max_active: int
+
+    @property
+    def degrades(self) -> bool:
+        """Whether requests go on without a model that died.
+
+        Pairs only: who has a request is certain there, whatever order models' reports come in.
+        """
+        may = self.config.on_peer_death == "degrade" and self.routers[0].degradable
+        return may and len(self.config.models) == 2
+
+    @property
+    def processes(self) -> bool:
+        """Whether every subserver has a process of its own: as configured, or for its ranks."""
+        return self.config.processes or any(model.ranks > 1 for model in self.config.models)
+
+    @property
+    def inbox_bytes(self) -> int:
+        """For every request its admission, one hand-off and its release.
+
+        A full inbox only holds its senders up.
+        """
+        wanted = self.max_active * 2 * (8 * self.kv.context + _RECORD_OVERHEAD) + (1 << 16)
+        return min(wanted, _LARGEST_INBOX)
 
     def lines(self) -> list[str]:
         """The plan for people: memory, batches, routing."""

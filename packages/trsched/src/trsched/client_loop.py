@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from trsched.messages import (
     StepEvents,
     Stop,
 )
-from trsched.patient_push import PATIENCE_S, push_patiently
+from trsched.patient_push import TAKES_NOTHING, push_patiently
 from trsched.request import Event, FinalEvent, FinishReason, TokenEvent
 from trsched.router_guard import describe
 from trsched.stream import Deliver, Stream
@@ -140,7 +141,8 @@ class ClientLoop:
                 if self.alive[index]:
                     self._push(index, stop)
                 else:  # it may live yet, if it is thought dead because its ring was full
-                    ring.push(stop)
+                    with suppress(BrokenPipeError):
+                        ring.push(stop)
             self.alive = [False] * len(self._rings)
 
     def turn(self) -> None:
@@ -157,8 +159,8 @@ class ClientLoop:
                         self._requests[handle].degraded = True
                 case RouterFailed(index, error):
                     self._on_router_error(index, error)
-                case Died(index, error):
-                    self._died(index, error)
+                case Died(index, error, abrupt):
+                    self._died(index, error, abrupt=abrupt)
         while self._aborted:
             self._abort(*self._aborted.popleft())
         self._expire()
@@ -237,11 +239,12 @@ class ClientLoop:
                 self._changed[active] = None
             if events.finishes[row]:
                 active.end = (position + 1, FINISHES[events.finishes[row]])
+                active.ended_by = events.model
             if active.complete():
                 assert active.end is not None
                 self._end(active, active.end[1])
-            elif 0 <= active.owner < len(self.alive) and not self.alive[active.owner]:
-                self._take_over(active)
+            elif not all(self.alive):
+                self._rescue(active)
 
     # --- ends
 
@@ -280,13 +283,33 @@ class ClientLoop:
 
     # --- death of a subserver
 
-    def _died(self, index: int, error: str) -> None:
+    def _died(self, index: int, error: str, *, abrupt: bool = False) -> None:
+        if not self.alive[index]:
+            return  # told before, by itself or by somebody who gave it up
         self.alive[index] = False
         self._on_death(index, error)
         self._tell_all(PeerDown(index))
-        for active in list(self._requests.values()):
-            if active.owner == index:
-                self._take_over(active)
+        for handle, active in list(self._requests.items()):
+            if handle not in self._requests:
+                continue  # another model has died meanwhile
+            if abrupt and not self._may_degrade():  # who has it is uncertain
+                self._end(active, "error", f"model {index} died")
+            else:
+                self._rescue(active)
+
+    def _rescue(self, active: ActiveRequest) -> None:
+        """See to a request when a model is dead; of a pair, it has reported all it ever will then.
+
+        Killed after a hand-off and before its report, it leaves an owner that cannot be, beyond
+        itself (its report would have moved it back), or a token that nobody knows, from which the
+        other model wrote on.
+        """
+        owner = active.owner
+        lost = self._degrade and (owner > 1 if self.alive[0] else owner < 0)
+        if self._degrade and active.end is not None and self.alive[active.ended_by]:
+            self._end(active, "error", "a token was lost with the model that made it")
+        elif lost or (0 <= owner < len(self.alive) and not self.alive[owner]):
+            self._take_over(active)
 
     def _may_degrade(self) -> bool:
         return self._degrade and any(self.alive)
@@ -320,4 +343,4 @@ class ClientLoop:
 
     def _push(self, index: int, record: bytes) -> None:
         if not push_patiently(self._rings[index], record):
-            self._died(index, f"took nothing from its ring for {PATIENCE_S:.0f} s")
+            self._died(index, TAKES_NOTHING)

@@ -60,6 +60,7 @@ class LlamaCppModel(
     sampling: ModelSampling = ModelSampling()
 
     engine_name: ClassVar[str] = "llamacpp"
+    ranks: ClassVar[int] = 1
 
     @property
     def provides(self) -> frozenset[Need]:
@@ -89,6 +90,7 @@ class ProfileModel(
     sampling: ModelSampling = ModelSampling()
 
     engine_name: ClassVar[str] = "profile"
+    ranks: ClassVar[int] = 1
     provides: ClassVar[frozenset[Need]] = frozenset()
 
 
@@ -122,6 +124,7 @@ class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     on_router_error: whether a request that the router fails on ends with an error, or goes on,
     marked degraded, in the model it is in (the next token is routed as ever). A bad `entry` ends
     its request in any case: no model has it yet.
+    processes: give every model a process of its own instead of a thread.
     """
 
     name: str
@@ -138,6 +141,7 @@ class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     handoff: Literal["resume", "readmit"] = "resume"
     on_peer_death: Literal["degrade", "fail"] = "degrade"
     on_router_error: Literal["fail", "continue"] = "fail"
+    processes: bool = False
 
     @property
     def kv_bytes(self) -> int:

@@ -5,40 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from trcore import PeerRing
-from trsched.active_count import ActiveCount
 from trsched.check import GroupPlan
-from trsched.stats import SubserverStats
-from trsched.thresholds import FixedThresholds, Thresholds, TunedThresholds
+from trsched.shared_state import SharedState
 from trsched.tuning.tuner import Tuner
 from trsched.tuning.tuner_thread import TunerThread
 
 
-def delayed_batching(
+def tuner_thread(
     plan: GroupPlan,
-    stats: Sequence[SubserverStats],
-    rings: Sequence[PeerRing],
-    active: ActiveCount,
+    shared: SharedState,
+    inboxes: Sequence[PeerRing],
     report: Callable[[str], None],
-) -> tuple[Thresholds, TunerThread | None]:
-    """The thresholds that subservers read, and what tunes them, not yet started (None: nothing).
+) -> TunerThread | None:
+    """What tunes the group's thresholds, not yet started (None: they stay as configured).
 
-    rings: the subservers' inboxes. report: gets what the tuner has to say.
+    inboxes: the subservers'. report: gets what the tuner has to say.
     """
     config = plan.config
-    configured = [model.threshold for model in config.models]
-    if config.delayed_batching != "auto" or config.execution == "lockstep" or len(stats) == 1:
-        return FixedThresholds(configured), None
+    models = len(config.models)
+    if config.delayed_batching != "auto" or config.execution == "lockstep" or models == 1:
+        return None
 
     def wake_all() -> None:
-        for ring in rings:
-            ring.wake()
+        for inbox in inboxes:
+            inbox.wake()
 
-    thresholds = TunedThresholds(configured)
     tuner = Tuner(
-        [each.step_counters for each in stats],
-        thresholds,
+        [each.step_counters for each in shared.stats],
+        shared.thresholds,
         largest_batch=plan.max_active,
         shared_device=not config.overlap,
         changed=wake_all,
     )
-    return thresholds, TunerThread(tuner, active, stats, report)
+    return TunerThread(tuner, shared.active, shared.stats, report)

@@ -8,12 +8,13 @@ class TrschedError(Exception):
 class ConfigError(TrschedError):
     """A configuration that cannot be served.
 
-    field: dotted path of the offending setting, e.g. `models[1].path`.
+    field: dotted path of the offending setting, e.g. `models[1].path`. message: what is wrong.
     """
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
         self.field = field
+        self.message = message
 
 
 class EngineError(TrschedError):

@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-
 import msgspec
 
-from trcore import PeerRing
-from trsched.active_count import ActiveCount
 from trsched.check import GroupPlan, check_group
 from trsched.client_loop import ClientLoop
 from trsched.config import GroupConfig
-from trsched.delayed_batching import delayed_batching
-from trsched.engines.base import Engine
-from trsched.engines.open_engine import open_engine
+from trsched.delayed_batching import tuner_thread
 from trsched.errors import (
-    ConfigError,
-    EngineError,
     GroupUnavailableError,
     QueueFullError,
     RequestError,
     RequestTooLongError,
 )
-from trsched.lease import Lease
-from trsched.lockstep import Lockstep
-from trsched.peers import Peers
+from trsched.host import Host, Report
+from trsched.process_host import ProcessHost
 from trsched.request import FinishReason, GenerateRequest
-from trsched.starts import DelayedStarts, LockstepStarts, Starts
-from trsched.stats import GroupStatus, SubserverStats
-from trsched.step_counters import StepCounters
+from trsched.stats import GroupStatus
 from trsched.stream import Deliver, Stream, deliver_to_streams
-from trsched.subserver import Subserver
+from trsched.thread_host import ThreadHost
 from trsched.vocabulary import Vocabulary
-
-Report = Callable[[str], None]
-
-_RECORD_OVERHEAD = 512
-_LARGEST_INBOX = 1 << 28
 
 
 def _say_nothing(line: str) -> None:
@@ -45,7 +28,7 @@ def _say_nothing(line: str) -> None:
 
 
 class Group:
-    """Subservers, their rings and the client loop, in one process.
+    """Subservers, wherever they run, and the client loop.
 
     `submit` and `abort` may be called from any thread and never block on a model.
     """
@@ -53,73 +36,32 @@ class Group:
     def __init__(
         self,
         plan: GroupPlan,
-        engines: Sequence[Engine],
+        host: Host,
         deliver: Deliver = deliver_to_streams,
         report: Report = _say_nothing,
     ) -> None:
         self.config = plan.config
         self.plan = plan
         self.vocabulary: Vocabulary = plan.vocabularies[0]
+        self.host = host
         self._draining = False
         self._closed = False
-        count = len(engines)
-        slots = plan.max_active
-        # An inbox holds, for every request, its admission, one hand-off and its release (a full one
-        # only holds its senders up).
-        inbox_bytes = slots * 2 * (8 * plan.kv.context + _RECORD_OVERHEAD) + (1 << 16)
-        inbox_bytes = min(inbox_bytes, _LARGEST_INBOX)
-        rings = [PeerRing.heap(inbox_bytes) for _ in range(count)]
-        reports = PeerRing.heap(1 << 20)
-        active = ActiveCount()
-        # Pairs only: who has a request is certain there, whatever order models' reports come in.
-        degrade = (
-            plan.config.on_peer_death == "degrade" and plan.routers[0].degradable and count == 2
-        )
-        stats = [SubserverStats(engine.spec.name, StepCounters(count, slots)) for engine in engines]
-        thresholds, self._tuner = delayed_batching(plan, stats, rings, active, report)
-        turns = nullcontext() if plan.config.overlap else Lease()
-        lockstep = Lockstep(rings) if plan.config.execution == "lockstep" else None
-        starts: list[Starts] = [
-            DelayedStarts(index, thresholds, active, stats[index])
-            if lockstep is None
-            else LockstepStarts(index, lockstep, active)
-            for index in range(count)
-        ]
-        self.subservers = [
-            Subserver(
-                index,
-                engine,
-                plan.routers[index],
-                rings[index],
-                Peers(index, rings, reports),
-                starts[index],
-                turns,
-                stats[index],
-                slots=slots,
-                keep_kv=plan.config.handoff == "resume",
-                degrade=degrade,
-                forgiving=plan.config.on_router_error == "continue",
-                sampling=plan.config.models[index].sampling,
-            )
-            for index, engine in enumerate(engines)
-        ]
+        names = [model.name for model in plan.config.models]
         self._client_loop = ClientLoop(
-            reports,
-            rings,
+            host.reports,
+            host.inboxes,
             plan.routers[0],
-            slots=slots,
-            active=active,
+            slots=plan.max_active,
+            active=host.shared.active,
             deliver=deliver,
-            degrade=degrade,
-            on_death=lambda index, error: report(
-                f"model {index} {engines[index].spec.name} died: {error}"
-            ),
+            degrade=plan.degrades,
+            on_death=lambda index, error: report(f"model {index} {names[index]} died: {error}"),
             on_router_error=lambda index, error: report(
-                f"the router of model {index} {engines[index].spec.name} failed: {error}"
+                f"the router of model {index} {names[index]} failed: {error}"
             ),
         )
-        for subserver in self.subservers:
-            subserver.run_in_thread()
+        self._tuner = tuner_thread(plan, host.shared, host.inboxes, report)
+        host.start()
         self._client_loop.start()
         if self._tuner is not None:
             self._tuner.start()
@@ -139,20 +81,8 @@ class Group:
         plan = check_group(config)
         for line in plan.lines():
             report(line)
-        engines: list[Engine] = []
-        try:
-            for index, model in enumerate(plan.config.models):
-                try:
-                    engines.append(open_engine(plan, index, report))
-                except EngineError as error:
-                    raise ConfigError(
-                        f"models[{index}]", f"{model.name!r} cannot be loaded: {error}"
-                    ) from error
-        except BaseException:
-            for engine in engines:
-                engine.close()
-            raise
-        return cls(plan, engines, deliver, report)
+        host: type[ProcessHost | ThreadHost] = ProcessHost if plan.processes else ThreadHost
+        return cls(plan, host.open(plan, report), deliver, report)
 
     def submit(self, request: GenerateRequest) -> Stream:
         """Queue a request; its events come through the group's `deliver`.
@@ -182,7 +112,7 @@ class Group:
             max_active=self.plan.max_active,
             draining=self._draining,
             finished=dict(loop.finished),
-            subservers=[subserver.stats for subserver in self.subservers],
+            subservers=list(self.host.shared.stats),
             tuning=None if self._tuner is None else self._tuner.status,
         )
 
@@ -199,8 +129,7 @@ class Group:
         if self._tuner is not None:
             self._tuner.stop()
         self._client_loop.stop()
-        for subserver in self.subservers:
-            subserver.join()
+        self.host.join()
 
     def _free_slots(self) -> int:
         return max(0, self.plan.max_active - self._client_loop.active)

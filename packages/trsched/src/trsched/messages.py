@@ -77,10 +77,14 @@ class RouterFailed(msgspec.Struct, frozen=True, array_like=True, tag="router_fai
 
 
 class Died(msgspec.Struct, frozen=True, array_like=True, tag="died"):
-    """A subserver's loops have ended on an error."""
+    """A subserver's loops have ended on an error.
+
+    abrupt: its process has ended without a word, perhaps between a hand-off and the report of it.
+    """
 
     model: int
     error: str
+    abrupt: bool = False
 
 
 Command = Admit | Release | PeerDown | Stop

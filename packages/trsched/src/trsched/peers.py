@@ -8,8 +8,8 @@ from trcore import PeerRing
 from trrouters import PeerReq
 from trsched.codec import CodecError, encode_hand_off, encode_report
 from trsched.errors import EngineError
-from trsched.messages import Report
-from trsched.patient_push import PATIENCE_S, push_patiently
+from trsched.messages import Died, Report
+from trsched.patient_push import TAKES_NOTHING, push_patiently
 
 
 class Peers:
@@ -23,6 +23,11 @@ class Peers:
         self._rings = rings
         self._group = group
         self._dead: set[int] = set()
+
+    @property
+    def inbox(self) -> PeerRing:
+        """The subserver's own ring."""
+        return self._rings[self._index]
 
     def subserver(self, peer: int) -> int:
         """Index of peer `peer` in the group."""
@@ -52,14 +57,14 @@ class Peers:
         return record
 
     def hand_off(self, peer: int, record: bytes) -> None:
-        """Send a request to a peer."""
-        _push(self._rings[self.subserver(peer)], record)
+        """Send a request to a peer. One that takes nothing is dead, and the group is told so."""
+        subserver = self.subserver(peer)
+        if not push_patiently(self._rings[subserver], record):
+            self.mark_dead(subserver)
+            error = f"model {self._index} could not hand over: {TAKES_NOTHING}"
+            self.report(Died(subserver, error))
 
     def report(self, report: Report) -> None:
-        """Tell the group."""
-        _push(self._group, encode_report(report))
-
-
-def _push(ring: PeerRing, record: bytes) -> None:
-    if not push_patiently(ring, record):
-        raise EngineError(f"a peer has taken nothing from its ring for {PATIENCE_S:.0f} s")
+        """Tell the group. Raises EngineError if it takes nothing."""
+        if not push_patiently(self._group, encode_report(report)):
+            raise EngineError(f"the group: {TAKES_NOTHING}")

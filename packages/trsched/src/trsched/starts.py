@@ -1,4 +1,4 @@
-"""When a subserver may start a batch: delayed batching, or lockstep."""
+"""When a subserver may start a batch: delayed batching, turns on a shared device, or lockstep."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from trsched.active_count import ActiveCount
 from trsched.lockstep import Lockstep
 from trsched.stats import SubserverStats
 from trsched.thresholds import Thresholds
+from trsched.turns import Turns
 
 
 class Starts(Protocol):
@@ -40,6 +41,31 @@ class DelayedStarts:
 
     def end(self, waiting: int) -> None:
         """See `Starts`."""
+
+
+class TurnStarts:
+    """Model `index` starts when it may by itself and has the shared device's turn.
+
+    The turn lasts from a batch's choice to its last hand-off. What arrives while others have
+    theirs joins the batch.
+    """
+
+    def __init__(self, index: int, turns: Turns, own: Starts) -> None:
+        self._index = index
+        self._turns = turns
+        self._own = own
+
+    def begin(self, waiting: int) -> bool:
+        """See `Starts`."""
+        if self._own.begin(waiting):
+            return self._turns.take(self._index)
+        self._turns.leave(self._index)  # it may have queued for requests that have ended since
+        return False
+
+    def end(self, waiting: int) -> None:
+        """See `Starts`."""
+        self._turns.leave(self._index)
+        self._own.end(waiting)
 
 
 class LockstepStarts:

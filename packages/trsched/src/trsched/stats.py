@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from ctypes import Array, Structure, c_bool, c_double, c_int64
+from dataclasses import dataclass
+from typing import ClassVar
 
+from trsched.arena import Arena
 from trsched.step_counters import StepCounters
 
 
-@dataclass(slots=True)
-class Histogram:
+class Histogram(Structure):
     """Counts per upper bound, the last being +inf; `total` is the sum of what was observed."""
 
-    bounds: tuple[float, ...]
-    counts: list[int] = field(init=False)
-    total: float = 0.0
+    bounds: ClassVar[tuple[float, ...]]
 
-    def __post_init__(self) -> None:
-        self.counts = [0] * (len(self.bounds) + 1)
+    counts: Array[c_int64]
+    total: float
 
     def observe(self, value: float) -> None:
         """Count `value` in the first bucket whose bound is not below it."""
@@ -25,14 +25,23 @@ class Histogram:
         self.total += value
 
 
-BATCH_BOUNDS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
-SECONDS_BOUNDS = (
-    1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1.0
-)  # fmt: skip
+class BatchHistogram(Histogram):
+    """Of batch sizes."""
+
+    bounds = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+    _fields_: ClassVar = (("counts", c_int64 * (len(bounds) + 1)), ("total", c_double))
 
 
-@dataclass(slots=True)
-class SubserverStats:
+class SecondsHistogram(Histogram):
+    """Of durations."""
+
+    bounds = (
+        1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1.0
+    )  # fmt: skip
+    _fields_: ClassVar = (("counts", c_int64 * (len(bounds) + 1)), ("total", c_double))
+
+
+class SubserverStats(Structure):
     """State of one subserver.
 
     handoff_seconds: from the routing decision at the sender to the start of the batch that contains
@@ -40,27 +49,63 @@ class SubserverStats:
     router_errors: calls of route, send and receive that failed, those for single rows included.
     """
 
+    _fields_: ClassVar = (
+        ("alive", c_bool),
+        ("waiting", c_int64),
+        ("running", c_int64),
+        ("pending", c_int64),
+        ("threshold", c_int64),
+        ("sequences_used", c_int64),
+        ("kv_tokens_used", c_int64),
+        ("kv_tokens_capacity", c_int64),
+        ("kv_reclaims", c_int64),
+        ("steps", c_int64),
+        ("tokens_committed", c_int64),
+        ("handoffs_sent", c_int64),
+        ("handoffs_received", c_int64),
+        ("stale_messages", c_int64),
+        ("router_errors", c_int64),
+        ("batch_size", BatchHistogram),
+        ("step_seconds", SecondsHistogram),
+        ("handoff_seconds", SecondsHistogram),
+        ("handoff_ready_seconds", SecondsHistogram),
+    )
+
+    alive: bool
+    waiting: int
+    running: int
+    pending: int
+    threshold: int
+    sequences_used: int
+    kv_tokens_used: int
+    kv_tokens_capacity: int
+    kv_reclaims: int
+    steps: int
+    tokens_committed: int
+    handoffs_sent: int
+    handoffs_received: int
+    stale_messages: int
+    router_errors: int
+    batch_size: BatchHistogram
+    step_seconds: SecondsHistogram
+    handoff_seconds: SecondsHistogram
+    handoff_ready_seconds: SecondsHistogram
+
     name: str
     step_counters: StepCounters
-    alive: bool = True
-    waiting: int = 0
-    running: int = 0
-    pending: int = 0
-    threshold: int = 1
-    sequences_used: int = 0
-    kv_tokens_used: int = 0
-    kv_tokens_capacity: int = 0
-    kv_reclaims: int = 0
-    steps: int = 0
-    tokens_committed: int = 0
-    handoffs_sent: int = 0
-    handoffs_received: int = 0
-    stale_messages: int = 0
-    router_errors: int = 0
-    batch_size: Histogram = field(default_factory=lambda: Histogram(BATCH_BOUNDS))
-    step_seconds: Histogram = field(default_factory=lambda: Histogram(SECONDS_BOUNDS))
-    handoff_seconds: Histogram = field(default_factory=lambda: Histogram(SECONDS_BOUNDS))
-    handoff_ready_seconds: Histogram = field(default_factory=lambda: Histogram(SECONDS_BOUNDS))
+
+    def __new__(
+        cls, name: str, step_counters: StepCounters, arena: Arena | None = None
+    ) -> SubserverStats:
+        """In memory of the arena."""
+        return (arena or Arena()).take(cls)
+
+    def __init__(self, name: str, step_counters: StepCounters, arena: Arena | None = None) -> None:
+        self.name = name
+        self.step_counters = step_counters
+        if arena is None or arena.is_new:
+            self.alive = True
+            self.threshold = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ctypes import c_double, c_int64
+
+from trsched.arena import Arena
 
 
 class StepCounters:
@@ -14,11 +17,12 @@ class StepCounters:
     request, one whose KV had been reclaimed, or a part of a prompt don't count.
     """
 
-    def __init__(self, models: int, largest_batch: int) -> None:
-        self.moves = [0] * models
-        self.tokens = [0] * models
-        self.batches = [0] * (largest_batch + 1)
-        self.seconds = [0.0] * (largest_batch + 1)
+    def __init__(self, models: int, largest_batch: int, arena: Arena | None = None) -> None:
+        arena = arena or Arena()
+        self.moves = arena.take(c_int64 * models)
+        self.tokens = arena.take(c_int64 * models)
+        self.batches = arena.take(c_int64 * (largest_batch + 1))
+        self.seconds = arena.take(c_double * (largest_batch + 1))
 
     def moved(self, owners: Sequence[int], positions: Sequence[int]) -> None:
         """Rows of a step: where each request is now, and the position of its token (-1: none)."""

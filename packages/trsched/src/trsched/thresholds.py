@@ -3,56 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from ctypes import Array, c_int32
 
 from trcore import effective_thresholds
+from trsched.arena import Arena
 
 
-class Thresholds(Protocol):
-    """Read by every subserver at every turn."""
+class Thresholds:
+    """A row a number of active requests, a column a model; no row can deadlock.
 
-    def at(self, active: int) -> Sequence[int]:
-        """Thresholds, a model each, with which `active` requests cannot deadlock."""
-
-
-class FixedThresholds:
-    """As configured, lowered where few requests are active."""
-
-    def __init__(self, configured: Sequence[int]) -> None:
-        self._configured = tuple(configured)
-        self._effective: dict[int, Sequence[int]] = {}
-
-    def at(self, active: int) -> Sequence[int]:
-        """See `Thresholds`."""
-        found = self._effective.get(active)
-        if found is None:
-            found = self._effective[active] = effective_thresholds(self._configured, active)
-        return found
-
-
-class TunedThresholds:
-    """As the tuner found them; for an N that it hasn't come to, those of the next N below.
-
-    Written by the tuner's thread, read by the subservers': both replace whole objects only.
+    Read by every subserver at every turn; written by the tuner, if there is one. A reader may see a
+    row that is partly the old one: whoever writes wakes the readers afterwards.
+    start: what holds where nothing else was found, lowered where few requests are active.
     """
 
-    def __init__(self, start: Sequence[int]) -> None:
+    def __init__(self, start: Sequence[int], most_active: int, arena: Arena | None = None) -> None:
+        arena = arena or Arena()
         self._start = tuple(start)
-        self._found: dict[int, tuple[int, ...]] = {}
-        self._effective: dict[int, Sequence[int]] = {}
+        self._rows = arena.take((c_int32 * len(start)) * (most_active + 1))
+        if arena.is_new:
+            self.replace({})
 
-    def at(self, active: int) -> Sequence[int]:
-        """See `Thresholds`."""
-        effective = self._effective  # as it is now: `replace` may put another in its place
-        known = effective.get(active)
-        if known is None:
-            found = self._found  # likewise
-            nearest = max((n for n in found if n <= active), default=None)
-            thresholds = self._start if nearest is None else found[nearest]
-            known = effective[active] = effective_thresholds(thresholds, active)
-        return known
+    def at(self, active: int) -> Array[c_int32]:
+        """Thresholds, a model each, with which `active` requests cannot deadlock."""
+        return self._rows[active]
 
     def replace(self, found: Mapping[int, tuple[int, ...]]) -> None:
-        """From now on these, by N."""
-        self._found = dict(found)
-        self._effective = {}
+        """From now on these, by N; for an N that isn't among them, those of the next N below."""
+        nearest: Sequence[int] = self._start
+        for active, row in enumerate(self._rows):
+            nearest = found.get(active, nearest)
+            row[:] = effective_thresholds(nearest, active)

@@ -18,10 +18,13 @@ def open_engine(
     index: int,
     report: Callable[[str], None],
     needs: frozenset[Need] | None = None,
+    *,
+    rank: int = 0,
 ) -> Engine:
     """Load model `index` of a group. Raises EngineError or ConfigError.
 
-    needs: outputs it must show; default: what the model's router reads.
+    needs: outputs it must show; default: what the model's router reads. rank: which part of a model
+    that several processes share; the engines here are whole, and all ranks of them alike.
     """
     model = plan.config.models[index]
     vocabulary = plan.vocabularies[index]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trsched.stats import TuningStatus
 from trsched.step_counters import StepCounters
-from trsched.thresholds import TunedThresholds
+from trsched.thresholds import Thresholds
 from trsched.tuning.latency_estimate import LatencyEstimate
 from trsched.tuning.optimum import Optimum, Situation, optimum
 from trsched.tuning.routing_estimate import RoutingEstimate
@@ -33,7 +33,7 @@ class Tuner:
     def __init__(
         self,
         counters: Sequence[StepCounters],
-        thresholds: TunedThresholds,
+        thresholds: Thresholds,
         *,
         largest_batch: int,
         shared_device: bool,

@@ -1,0 +1,171 @@
+"""Subservers as processes, and one more process for every further rank of a model."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+from multiprocessing.connection import wait
+
+from trcore import PeerRing
+from trsched.arena import Arena
+from trsched.check import GroupPlan
+from trsched.child_process import ChildProcess
+from trsched.codec import encode_report
+from trsched.errors import ConfigError
+from trsched.host import REPORTS_BYTES, Report
+from trsched.messages import Died
+from trsched.patient_push import push_patiently
+from trsched.process_messages import Failed, Progress, Ready, Run, Task
+from trsched.shared_block import ProcessMutex, SharedBlock
+from trsched.shared_state import SharedState
+from trsched.subserver_process import ENDED
+
+_numbers = itertools.count()
+_PATIENCE_S = 30.0
+"""An engine ends its step before it looks at `Stop`."""
+
+
+class ProcessHost:
+    """See `Host`. Processes are watched from `start` on; when one of a model's dies, all do."""
+
+    def __init__(self, plan: GroupPlan) -> None:
+        self._config = plan.config
+        self.inboxes: list[PeerRing] = []
+        self.reports = PeerRing.create(f"reports-{next(_numbers)}", REPORTS_BYTES)
+        self._block = SharedBlock.create(SharedState.bytes(plan))
+        self.shared = SharedState(
+            plan,
+            Arena(self._block.memory),
+            ProcessMutex(self._block),
+            lambda index: self.inboxes[index].wake(),
+        )
+        self.teams: list[list[ChildProcess]] = []
+        self._watchers: list[tuple[threading.Thread, ChildProcess]] = []
+
+    @classmethod
+    def open(cls, plan: GroupPlan, report: Report) -> ProcessHost:
+        """Load all engines at the same time. Raises ConfigError."""
+        host = cls(plan)
+        try:
+            host._begin()
+            host._load(report)
+        except BaseException:
+            for child in itertools.chain(*host.teams):
+                child.kill()
+            host._free()
+            raise
+        return host
+
+    @property
+    def process_ids(self) -> list[list[int]]:
+        """By model and rank."""
+        return [[child.pid for child in team] for team in self.teams]
+
+    def start(self) -> None:
+        """See `Host`."""
+        names = [_name(team[0]) for team in self.teams]
+        for index, team in enumerate(self.teams):
+            run = Run(names, [_name(child) for child in team[1:]])
+            death = _Death(index, team, self.shared, self.reports)
+            for child in team:
+                child.run(run)
+                watcher = threading.Thread(
+                    target=death.watch, args=(child,), name=f"watcher-{child.pid}", daemon=True
+                )
+                self._watchers.append((watcher, child))
+                watcher.start()
+
+    def join(self) -> None:
+        """See `Host`."""
+        for watcher, child in self._watchers:
+            watcher.join(_PATIENCE_S)
+            if watcher.is_alive():
+                child.kill()
+                watcher.join()
+        self._free()
+
+    def _begin(self) -> None:
+        for index, model in enumerate(self._config.models):
+            self.teams.append([])
+            for rank in range(model.ranks):
+                task = Task(self._config, index, rank, self.reports.name, self._block.descriptor)
+                try:
+                    self.teams[-1].append(ChildProcess(task))
+                except TypeError as error:  # what a configuration in Python may hold
+                    raise ConfigError(
+                        "router.settings", f"a process can only be given plain data: {error}"
+                    ) from error
+
+    def _load(self, report: Report) -> None:
+        loading = {child.channel.connection: child for child in itertools.chain(*self.teams)}
+        while loading:
+            for connection in wait(list(loading)):
+                child = next(c for c in loading.values() if c.channel.connection is connection)
+                if self._loaded(child, report):
+                    del loading[child.channel.connection]
+        self.inboxes = [team[0].inbox for team in self.teams if team[0].inbox is not None]
+
+    def _loaded(self, child: ChildProcess, report: Report) -> bool:
+        """Take a message of a process that loads; whether it is the last one."""
+        index, rank = child.task.index, child.task.rank
+        name = self._config.models[index].name
+        try:
+            message = child.receive()
+        except EOFError:
+            message = Failed(None, child.last_words())
+        match message:
+            case Progress(line):
+                if rank == 0:
+                    report(line)
+            case Ready(inbox):
+                child.inbox = PeerRing.attach(inbox)
+                part = f", rank {rank}" if self._config.models[index].ranks > 1 else ""
+                report(f"model {index} {name}{part}: process {child.pid}")
+                return True
+            case Failed(field, error):
+                raise ConfigError(
+                    field or f"models[{index}]",
+                    error if field else f"{name!r} cannot be loaded: {error}",
+                )
+        return False
+
+    def _free(self) -> None:
+        for child in itertools.chain(*self.teams):
+            child.close()
+        self.reports.close()
+        self._block.close()
+
+
+class _Death:
+    """One model's processes: the first that dies takes the others along, and the group is told."""
+
+    def __init__(
+        self, index: int, team: Sequence[ChildProcess], shared: SharedState, reports: PeerRing
+    ) -> None:
+        self._index = index
+        self._team = team
+        self._shared = shared
+        self._reports = reports
+        self._lock = threading.Lock()
+        self._told = False
+
+    def watch(self, child: ChildProcess) -> None:
+        """Wait for a process's end and see to it, if it did not end as it should."""
+        if child.wait() == ENDED:
+            return
+        with self._lock:
+            if self._told:
+                return
+            self._told = True
+        words = child.last_words()
+        for each in self._team:
+            each.kill()
+        self._shared.bury(self._index)
+        error = f"rank {child.task.rank}: {words}" if child.task.rank else words
+        push_patiently(self._reports, encode_report(Died(self._index, error, abrupt=True)))
+
+
+def _name(child: ChildProcess) -> str:
+    assert child.inbox is not None
+    return child.inbox.name

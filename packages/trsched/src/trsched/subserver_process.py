@@ -1,0 +1,107 @@
+"""The process of a subserver, or of a further rank of its model: `python -m` this, by its group."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+
+from trcore import PeerRing, remove_stale_segments
+from trsched.arena import Arena
+from trsched.check import GroupPlan, check_group
+from trsched.engines.base import Engine
+from trsched.engines.open_engine import open_engine
+from trsched.errors import ConfigError, EngineError
+from trsched.peers import Peers
+from trsched.process_messages import Channel, Failed, Progress, Ready, Run, Task
+from trsched.ranks import LeaderEngine, follow
+from trsched.shared_block import ProcessMutex, SharedBlock
+from trsched.shared_state import SharedState
+from trsched.subserver import Subserver
+
+ENDED, DIED = 0, 1
+"""Exit statuses: after `Stop`, and on an error that the group has been told."""
+
+_PARENT_ENDS_S = 2.0
+
+
+def main(connection: int) -> int:
+    """Load, serve, end; the exit status. connection: descriptor of the channel to the group."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # sent to all when a terminal or unit stops:
+        signal.signal(number, signal.SIG_IGN)  # they are for the group, which drains first
+    channel = Channel(Connection(connection))
+    task = channel.expect(Task)
+    lifeline = _Lifeline(channel)
+    try:
+        plan = check_group(task.config)
+        inbox = PeerRing.create(f"inbox-{task.index}-{task.rank}", plan.inbox_bytes)
+        lifeline.inbox = inbox
+        engine = open_engine(
+            plan, task.index, lambda line: channel.send(Progress(line)), rank=task.rank
+        )
+        channel.send(Ready(inbox.name))
+        run = lifeline.runs.get()
+        if task.rank == 0:
+            return _serve(plan, task, engine, inbox, run)
+        follow(engine, inbox)
+        return ENDED
+    except ConfigError as error:
+        channel.send(Failed(error.field, error.message))
+    except (EngineError, OSError) as error:
+        with suppress(OSError):  # the group may have ended
+            channel.send(Failed(None, str(error)))
+    return DIED
+
+
+def _serve(plan: GroupPlan, task: Task, engine: Engine, inbox: PeerRing, run: Run) -> int:
+    inboxes = [
+        inbox if index == task.index else PeerRing.attach(name)
+        for index, name in enumerate(run.inboxes)
+    ]
+    block = SharedBlock(task.block)
+    shared = SharedState(
+        plan,
+        Arena(block.memory, is_new=False),
+        ProcessMutex(block),
+        lambda index: inboxes[index].wake(),
+    )
+    if run.followers:
+        engine = LeaderEngine(engine, [PeerRing.attach(name) for name in run.followers])
+    peers = Peers(task.index, inboxes, PeerRing.attach(task.reports))
+    Subserver(task.index, plan, engine, peers, shared).run()
+    return ENDED if shared.stats[task.index].alive else DIED
+
+
+class _Lifeline:
+    """Ends this process when the group's ends, however it does, and leaves no segment behind.
+
+    inbox: this process's ring, once there is one. runs: gets the group's word to start.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self.inbox: PeerRing | None = None
+        self.runs: SimpleQueue[Run] = SimpleQueue()
+        self._channel = channel
+        threading.Thread(target=self._hold, name="lifeline", daemon=True).start()
+
+    def _hold(self) -> None:
+        parent = os.getppid()
+        with suppress(EOFError):
+            while True:
+                self.runs.put(self._channel.expect(Run))
+        if self.inbox is not None:
+            self.inbox.close()
+        deadline = time.monotonic() + _PARENT_ENDS_S
+        while os.getppid() == parent and time.monotonic() < deadline:
+            time.sleep(0.01)  # its files are closed a moment before it counts as dead
+        remove_stale_segments()
+        os._exit(DIED)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

@@ -28,7 +28,7 @@ def holds_kv(engine: SglangEngine, seq: int) -> bool:
 def test_the_longest_parked_gives_its_kv_first_and_reads_anew(
     open_engine: OpenEngine, reference: Reference
 ) -> None:
-    with open_engine(kv_tokens=100, context=60) as engine:
+    with open_engine(sequences=5, kv_tokens=100, context=60) as engine:
         parked = [engine.start(prompt(n), GREEDY) for n in (3, 4, 5)]
         sampled = {}
         for seq in parked:
@@ -164,7 +164,7 @@ STATES = [
 
 def test_a_sequence_can_end_in_any_state(open_engine: OpenEngine, reference: Reference) -> None:
     """And what runs beside it does not notice."""
-    with open_engine(kv_tokens=230, context=100, chunked_prefill_size=16) as engine:
+    with open_engine(sequences=5, kv_tokens=180, context=100, chunked_prefill_size=16) as engine:
         neighbour = engine.start(prompt(80, 20), GREEDY)
         tokens = {neighbour: prompt(80, 20)}
         for reach in STATES:

@@ -27,6 +27,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "destroy_model_parallel",
     ),
     "sglang.srt.managers.scheduler": (
+        "Scheduler._add_request_to_queue",
         "Scheduler.flush_cache",
         "Scheduler.get_new_batch_prefill",
         "Scheduler.get_next_batch_to_run",
@@ -93,6 +94,7 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
         "running_batch",
         "last_batch",
     ),
+    "sglang.srt.managers.scheduler:Scheduler._add_request_to_queue": ("req", "is_retracted"),
     "sglang.srt.managers.schedule_policy:PrefillAdder._commit_prefill_admission": (
         "req",
         "admission",

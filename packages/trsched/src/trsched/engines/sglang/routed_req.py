@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sglang.srt.managers.schedule_batch import Req
-from sglang.srt.sampling import sampling_params as sglang_sampling
+from sglang.srt.sampling.sampling_params import SamplingParams as SglangSampling
 
 from trsched.request import SamplingParams
 
@@ -21,7 +21,7 @@ class RoutedReq(Req):  # type: ignore[misc]
     def __init__(
         self, name: str, token_ids: Sequence[int], sampling: SamplingParams, seed: int
     ) -> None:
-        params = sglang_sampling.SamplingParams(
+        params = SglangSampling(
             max_new_tokens=1,  # of this step; how many there will be is not known here
             temperature=sampling.temperature,
             top_p=sampling.top_p,

@@ -50,7 +50,7 @@ class RoutedScheduler(Scheduler):  # type: ignore[misc]
     def __init__(self, server_args: ServerArgs, port_args: PortArgs, extra_rows: int) -> None:
         self.extra_rows = extra_rows
         self.retractions = 0
-        self._holders: dict[RoutedReq, None] = {}  # with KV; first the one that ran longest ago
+        self._holders: dict[RoutedReq, None] = {}  # may hold KV; first what ran longest ago
         self._decoding: ScheduleBatch | None = None  # the last batch, while it can go on as it is
         super().__init__(server_args, port_args)
 
@@ -98,7 +98,8 @@ class RoutedScheduler(Scheduler):  # type: ignore[misc]
 
     def is_fully_idle(self, *args: Any, **kwargs: Any) -> bool:
         """Also nothing parked."""
-        return not self._holders and bool(super().is_fully_idle(*args, **kwargs))
+        held = any(req.kv.holds_kv for req in self._holders)
+        return not held and bool(super().is_fully_idle(*args, **kwargs))
 
     # ---- an iteration
 
@@ -211,17 +212,22 @@ class RoutedScheduler(Scheduler):  # type: ignore[misc]
         """Forget the request, in whatever state: its KV is the tree's from now on."""
         if req.kv.holds_kv:
             self._let_go(req)
+        self._holders.pop(req, None)
 
     def _let_go(self, req: RoutedReq) -> None:
         """The tree takes the KV over, for whoever has the same prefix, and until it needs room."""
         self._decoding = None
-        self._holders.pop(req, None)
         release_kv_cache(req, self.tree_cache, checkpoint=True)
         req.reset_for_retract()
 
     def _retract(self, req: RoutedReq) -> None:
         self._let_go(req)
         self.retractions += 1
+
+    def _add_request_to_queue(self, req: RoutedReq, is_retracted: bool = False) -> None:
+        # SGLang's own retraction: what decodes has run out of room
+        self.retractions += is_retracted
+        super()._add_request_to_queue(req, is_retracted)
 
     def _free_tokens(self) -> int:
         allocator = self.token_to_kv_pool_allocator
@@ -236,7 +242,7 @@ class RoutedScheduler(Scheduler):  # type: ignore[misc]
         if self._free_tokens() >= for_decode + for_queue:
             return
         ready = {*decode, *queue}
-        for req in [req for req in self._holders if req not in ready]:
+        for req in [req for req in self._holders if req.kv.holds_kv and req not in ready]:
             self._retract(req)
             if self._free_tokens() >= for_decode + for_queue:
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from sglang.srt.distributed.parallel_state import (
@@ -29,6 +30,11 @@ def boot(settings: SglangSettings, arguments: dict[str, Any]) -> RoutedScheduler
     global _running
     if _running:
         raise EngineError("one SGLang engine a process: another is open in this one")
+    if arguments["device"] == "cpu":
+        # SGLang has a NUMA node for each rank, unless it is told which cores a rank is to use.
+        cores = sorted(os.sched_getaffinity(0))
+        ranks_cores = "|".join([f"{cores[0]}-{cores[-1]}"] * (settings.gpu + 1))
+        os.environ.setdefault("SGLANG_CPU_OMP_THREADS_BIND", ranks_cores)
     server_args = ServerArgs(**arguments)
     server_args.resolve_once()
     world_rank = spawn_world_rank(server_args, tp_rank=settings.tp_rank, pp_rank=0)
@@ -49,10 +55,15 @@ def boot(settings: SglangSettings, arguments: dict[str, Any]) -> RoutedScheduler
 
 
 def shut_down(settings: SglangSettings) -> None:
-    """Leave the ranks' groups and forget SGLang's configuration."""
+    """Leave the ranks' groups and forget SGLang's configuration.
+
+    With several ranks, the process is to end then: to leave in order would mean to wait for ranks
+    that may be gone.
+    """
     global _running
     if settings.tp_size > 1:
-        abort_distributed_environment()  # others may be gone: what follows would wait for them
+        abort_distributed_environment()
+        return
     destroy_model_parallel()
     destroy_distributed_environment()
     reset_context()

@@ -1,0 +1,84 @@
+"""Starting and ending SGLang in this process."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from sglang.srt.distributed.parallel_state import (
+    abort_distributed_environment,
+    destroy_distributed_environment,
+    destroy_model_parallel,
+)
+from sglang.srt.runtime_context import SpawnRanks, publish, reset_context, spawn_world_rank
+from sglang.srt.server_args import PortArgs, ServerArgs
+
+from trsched.engines.sglang.contract import check_scheduler
+from trsched.engines.sglang.scheduler import RoutedScheduler
+from trsched.engines.sglang.settings import SglangSettings
+from trsched.errors import EngineError
+
+_running = False
+
+
+def boot(settings: SglangSettings, arguments: dict[str, Any]) -> RoutedScheduler:
+    """Load one rank of a model.
+
+    arguments: of SGLang's ServerArgs. Raises EngineError when one is running here already: what
+    SGLang knows of itself is global in its process.
+    """
+    global _running
+    if _running:
+        raise EngineError("one SGLang engine a process: another is open in this one")
+    if arguments["device"] == "cpu":
+        # SGLang has a NUMA node for each rank, unless it is told which cores a rank is to use.
+        cores = sorted(os.sched_getaffinity(0))
+        ranks_cores = "|".join([f"{cores[0]}-{cores[-1]}"] * (settings.gpu + 1))
+        os.environ.setdefault("SGLANG_CPU_OMP_THREADS_BIND", ranks_cores)
+    server_args = ServerArgs(**arguments)
+    server_args.resolve_once()
+    world_rank = spawn_world_rank(server_args, tp_rank=settings.tp_rank, pp_rank=0)
+    ranks = SpawnRanks(world_rank=world_rank, gpu_id=settings.gpu)
+    _running = True
+    try:
+        publish(server_args, role="scheduler", ranks=ranks)
+        scheduler = RoutedScheduler(server_args, _ports(settings), settings.extra_rows)
+        check_scheduler(scheduler)
+        if scheduler.is_hybrid_swa or scheduler.is_hybrid_ssm:
+            raise EngineError(
+                f"{settings.model_path}: sliding windows and state-space layers cannot be parked"
+            )
+    except BaseException:
+        shut_down(settings)
+        raise
+    return scheduler
+
+
+def shut_down(settings: SglangSettings) -> None:
+    """Leave the ranks' groups and forget SGLang's configuration.
+
+    With several ranks, the process is to end then: to leave in order would mean to wait for ranks
+    that may be gone.
+    """
+    global _running
+    if settings.tp_size > 1:
+        abort_distributed_environment()
+        return
+    destroy_model_parallel()
+    destroy_distributed_environment()
+    reset_context()
+    _running = False
+
+
+def _ports(settings: SglangSettings) -> PortArgs:
+    """No sockets but the ranks' meeting point."""
+    return PortArgs(
+        tokenizer_ipc_name="",
+        scheduler_input_ipc_name="",
+        detokenizer_ipc_name="",
+        nccl_port=settings.dist_port,
+        rpc_ipc_name="",
+        metrics_ipc_name="",
+        tokenizer_worker_ipc_name=None,
+        decoupled_spec_ipc_config=None,
+    )

@@ -1,0 +1,46 @@
+"""What the sglang engine shows a router: no more than it reads, and a deferral row apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from packages.trsched.tests.sglang_engine.conftest import OpenEngine
+from packages.trsched.tests.sglang_engine.judges import TOLERANCE
+from packages.trsched.tests.sglang_engine.tiny_models import VOCAB, Reference, make_model
+from trsched.request import SamplingParams
+
+PROMPT = list(range(30, 50))
+
+
+def test_nothing_is_shown_that_nobody_reads(open_engine: OpenEngine) -> None:
+    with open_engine(needs=frozenset()) as engine:
+        result = engine.step([engine.start(PROMPT, SamplingParams(temperature=0.0))])
+        shown = result.logits_output
+        assert shown.next_token_logits is shown.hidden_states is shown.token_embeddings is None
+        assert result.sampled.tolist() == result.next_token_ids.tolist()
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_deferral_row_is_split_off_before_sampling(
+    open_engine: OpenEngine, tmp_path: Path, temperature: float
+) -> None:
+    path = make_model(tmp_path, seed=3, extra_rows=1)
+    reference = Reference(path)
+    needs = frozenset({"logits", "extra_logits"})
+    with open_engine(path, needs=needs, extra_rows=1) as engine:
+        assert engine.spec.vocab_size == VOCAB
+        assert "extra_logits" in engine.spec.provides
+        seq = engine.start(PROMPT, SamplingParams(temperature=temperature, seed=5))
+        tokens = list(PROMPT)
+        for _ in range(4):
+            result = engine.step([seq])
+            wanted = reference(tokens).logits
+            shown = result.logits_output
+            assert shown.next_token_logits.shape == (1, VOCAB)
+            assert (shown.next_token_logits[0] - wanted[:VOCAB]).abs().max() < TOLERANCE
+            assert (shown.extra_logits[0] - wanted[VOCAB:]).abs().max() < TOLERANCE
+            tokens.append(int(result.sampled[0]))
+            assert tokens[-1] < VOCAB
+            engine.append(seq, tokens[-1:])

@@ -9,7 +9,7 @@ import msgspec
 
 from trcore import PeerRing
 from trsched.active_count import ActiveCount
-from trsched.check import GroupPlan, check_group
+from trsched.check import GroupPlan
 from trsched.client_loop import ClientLoop
 from trsched.config import GroupConfig
 from trsched.delayed_batching import delayed_batching
@@ -23,6 +23,7 @@ from trsched.errors import (
     RequestError,
     RequestTooLongError,
 )
+from trsched.fetch import fetch_and_check
 from trsched.lease import Lease
 from trsched.lockstep import Lockstep
 from trsched.peers import Peers
@@ -136,7 +137,7 @@ class Group:
 
         report: gets a line for people at each stage. Raises ConfigError.
         """
-        plan = check_group(config)
+        plan = fetch_and_check(config, report)
         for line in plan.lines():
             report(line)
         engines: list[Engine] = []

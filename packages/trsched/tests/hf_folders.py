@@ -22,7 +22,7 @@ CORPUS = [
 CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-    "<|im_start|>assistant\n"
+    "{{ '<|im_start|>assistant\n' }}"
 )
 ROWS = 320
 """Rows of the LM head: more than there are tokens, as in Qwen's models."""

@@ -25,7 +25,7 @@ def fetch_and_check(config: GroupConfig, report: Callable[[str], None]) -> Group
             raise ConfigError(missing.field, missing.message)
     for i, (model, facts) in enumerate(zip(config.models, checked.models, strict=True)):
         if isinstance(model, SglangModel):
-            require_sglang(i)
+            require_sglang(f"models[{i}].engine")
         if facts.unchecked is not None and isinstance(model, SglangModel):
             report(f"model {i} {model.name}: fetching {model.path} from the hub")
             fetch_hf_files(model.path, model.revision, f"models[{i}].path")

@@ -11,12 +11,10 @@ from trsched.errors import ConfigError
 from trsched.sglang_model import SglangModel
 
 
-def require_sglang(index: int) -> None:
-    """Raises ConfigError naming model `index` where SGLang is not installed."""
+def require_sglang(field: str) -> None:
+    """Raises ConfigError naming `field` where SGLang is not installed."""
     if find_spec("sglang") is None:
-        raise ConfigError(
-            f"models[{index}].engine", "sglang is not installed: pip install 'trsched[sglang]'"
-        )
+        raise ConfigError(field, "sglang is not installed: pip install 'trsched[sglang]'")
 
 
 def open_sglang(
@@ -30,7 +28,7 @@ def open_sglang(
     folder = plan.paths[index]
     assert isinstance(model, SglangModel)
     assert folder is not None
-    require_sglang(index)
+    require_sglang(f"models[{index}].engine")
     from trsched.engines.sglang.engine import (  # type: ignore[import-not-found]
         SglangEngine,
     )

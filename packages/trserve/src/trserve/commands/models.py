@@ -11,6 +11,7 @@ import typer
 from trrouters.package_path import locate
 from trrouters.registry import router_names
 from trsched.config import LlamaCppModel, ModelConfig
+from trsched.engines.open_sglang import require_sglang
 from trsched.errors import ConfigError
 from trsched.hf_files import find_hf_files
 from trsched.model_path import resolve_model_path
@@ -84,7 +85,7 @@ def _router_missing(deployment: Deployment) -> str | None:
     try:
         locate(str(router.settings.get("checkpoint")))
     except (FileNotFoundError, ValueError):
-        return f"its router: {router.obtain}"
+        return router.obtain
     return None
 
 
@@ -104,13 +105,14 @@ def _model(model: ModelConfig, field: str) -> ModelListing:
 def _checkpoint(model: SglangModel, field: str) -> ModelListing:
     """A model on the hub counts as available once it is on this machine."""
     try:
+        require_sglang(field)
         files = find_hf_files(model.path, model.revision, field)
     except ConfigError as error:
-        reason = str(error).removeprefix(f"{field}: ")
+        reason = str(error).removeprefix(f"{error.field}: ")
         return ModelListing(model.name, "sglang", model.path, None, False, reason)
     ready = bool(files.weights) or (model.load_format == "dummy" and files.config is not None)
     size = sum(file.stat().st_size for file in files.weights)
-    missing = None if ready else f"{model.path} is fetched from the hub when it is launched"
+    missing = None if ready else "launching it fetches the model from the hub"
     return ModelListing(model.name, "sglang", model.path, size or None, ready, missing)
 
 
@@ -138,5 +140,7 @@ def _model_line(model: ModelListing) -> str:
 
 
 def _what_to_do(preset: PresetListing) -> str:
-    missing = [*(model.missing for model in preset.models), preset.router_missing]
+    missing = [model.missing for model in preset.models]
+    if preset.router_missing:
+        missing.append(f"its router, see: trserve check -p {preset.name}")
     return "; ".join(dict.fromkeys(reason for reason in missing if reason))

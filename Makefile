@@ -186,7 +186,7 @@ $(STAMPS)/packages: $(STAMPS)/packages.key $(STAMPS)/llama $(STAMPS)/backends | 
 	@echo "· installing $(PURE), editable, and what they need (torch among it)"
 	@$(INSTALL) --no-build-isolation \
 	  --editable 'packages/trrouters[torch$(comma)training]' --editable packages/rbalance \
-	  --editable 'packages/trsched[llamacpp]' --editable packages/trserve
+	  --editable 'packages/trsched[llamacpp$(comma)huggingface]' --editable packages/trserve
 	@touch $@
 
 # without its dependencies: only the model file in it is used

@@ -14,10 +14,9 @@ pytest.importorskip("safetensors", reason="trrouters[torch] is not installed")
 from packages.trsched.tests.random_routers import NETWORKS, random_checkpoint
 from trrouters import ModelIdentity
 from trrouters.checkpoint import RouterCheckpoint, save_checkpoint
-from trsched.check import check_group, model_identities
+from trsched.check import check_group
 from trsched.config import GroupConfig, group_config
 from trsched.errors import ConfigError
-from trsched.vocabulary import ByteVocabulary
 from trsched.weights_fingerprint import weights_fingerprint
 
 LARGE = 5 << 20  # more than the 64 pieces of 64 KiB that are read
@@ -99,8 +98,7 @@ def refusal(config: GroupConfig) -> str:
 
 def test_identities_of_models_without_files() -> None:
     config = pair([profile("small"), profile("large")], "bernoulli")
-    identities = model_identities(config, [ByteVocabulary()] * 2, [None, None])
-    assert identities == (
+    assert check_group(config).identities == (
         ModelIdentity("small", "profile-small"),
         ModelIdentity("large", "profile-large"),
     )
@@ -127,9 +125,7 @@ def test_a_router_of_these_weights(slm: Path, tmp_path: Path) -> None:
         {"engine": "llamacpp", "name": name, "path": str(path)}
         for name, path in (("small", slm), ("tuned", copy))
     ]
-    identities = model_identities(
-        pair(models, "bernoulli"), check_group(pair(models, "bernoulli")).vocabularies, [slm, copy]
-    )
+    identities = check_group(pair(models, "bernoulli")).identities
     assert [identity.hidden_size for identity in identities] == [576, 576]
     assert identities[0].fingerprint != identities[1].fingerprint
     checkpoint = random_checkpoint("citer", tmp_path / "router", identities)

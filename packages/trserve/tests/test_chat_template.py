@@ -38,6 +38,12 @@ def test_names_of_control_tokens_in_messages_are_text() -> None:
     ]
 
 
+def test_loops_may_be_left() -> None:
+    """Templates of Hugging Face are written for `break` and `continue`."""
+    source = "{% for m in messages %}{{ m.content }}{% break %}{% endfor %}"
+    assert render(source, "first", "second") == [("first", True)]
+
+
 def test_helpers() -> None:
     assert render("{{ bos_token }}{{ eos_token }}") == [("<s></s>", True)]
     assert render("{{ strftime_now('%Y') }}") == [(str(dt.datetime.now().year), True)]

@@ -7,6 +7,7 @@ configuration names them.
 from trrouters.base_router import BaseRouter, Need, RouterContext
 from trrouters.errors import (
     CheckpointError,
+    MissingCheckpointError,
     RouterConfigError,
     RouterError,
     RouterOutputError,
@@ -22,6 +23,7 @@ __all__ = [
     "BaseRouter",
     "CheckpointError",
     "LogitsOutput",
+    "MissingCheckpointError",
     "ModelIdentity",
     "Need",
     "PeerReq",

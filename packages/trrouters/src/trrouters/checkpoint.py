@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from trrouters.errors import CheckpointError
+from trrouters.errors import CheckpointError, MissingCheckpointError
 from trrouters.model_identity import ModelIdentity
 from trrouters.package_path import locate
 
@@ -137,6 +137,8 @@ def load_checkpoint(path: str | Path, algorithm: str | None = None) -> RouterChe
     """
     try:
         folder = locate(str(path))
+    except FileNotFoundError as error:
+        raise MissingCheckpointError(f"checkpoint: {error}") from error
     except (OSError, ValueError) as error:
         raise CheckpointError(f"checkpoint: {error}") from error
     config = _read_config(folder / CONFIG_FILE)

@@ -17,5 +17,9 @@ class CheckpointError(RouterConfigError):
     """A trained router cannot be read, or was trained for other models; the message names it."""
 
 
+class MissingCheckpointError(CheckpointError):
+    """There is nothing at a trained router's path."""
+
+
 class RouterOutputError(RouterError):
     """A router returned destinations or a message that make no sense."""

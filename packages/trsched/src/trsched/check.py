@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace as changed
+
 from trcore import deadlock_free
-from trrouters import (
-    BaseRouter,
-    ModelIdentity,
-    RouterConfigError,
-    RouterContext,
-    UnknownRouterError,
-    create_router,
-)
-from trsched.config import GroupConfig, LlamaCppModel, ProfileModel
-from trsched.engines.requantize import FTYPES
-from trsched.errors import ConfigError, EngineError
+from trrouters import BaseRouter, ModelIdentity
+from trsched.check_routers import Unchecked, open_routers
+from trsched.config import AUTO, GroupConfig, ProfileModel
+from trsched.errors import ConfigError
+from trsched.gpu_memory import RankMemory, free_gpu_memory, gpu_lines, tokens_that_fit
 from trsched.kv_budget import KvPlan, split_kv_budget
-from trsched.model_path import resolve_model_path
+from trsched.model_facts import ModelFacts, model_facts
 from trsched.modes import in_mode
-from trsched.vocabulary import ByteVocabulary, GgufVocabulary, Vocabulary
-from trsched.weights_fingerprint import weights_fingerprint
+from trsched.vocabulary import Vocabulary
 
 _RECORD_OVERHEAD = 512
 _LARGEST_INBOX = 1 << 28
@@ -30,14 +24,16 @@ _LARGEST_INBOX = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """What a group will be. paths: model files as configured (None for models without one)."""
+    """What a group will be. paths: models' files and folders (None for models without)."""
 
     config: GroupConfig
     vocabularies: tuple[Vocabulary, ...]
     paths: tuple[Path | None, ...]
+    identities: tuple[ModelIdentity, ...]
     routers: tuple[BaseRouter, ...]
     kv: KvPlan
     max_active: int
+    ranks: tuple[RankMemory, ...]
 
     @property
     def degrades(self) -> bool:
@@ -64,57 +60,154 @@ class GroupPlan:
 
     def lines(self) -> list[str]:
         """The plan for people: memory, batches, routing."""
-        lines = [f"router {self.config.router.name} {self.config.router.settings or ''}".rstrip()]
-        for i, model in enumerate(self.config.models):
-            mib = self.kv.bytes_per_model[i] / 2**20
-            lines.append(
-                f"model {i} {model.name}: {model.engine_name}, KV {mib:.0f} MiB = "
-                f"{self.kv.sequences} × {self.kv.context} tokens, batch threshold {model.threshold}"
-            )
-        lines.append(self._batching())
-        lines.append(f"up to {self.max_active} requests at once, {self.config.max_queue} waiting")
-        return lines
+        return plan_lines(self.config, self.kv, self.max_active, self.ranks)
 
-    def _batching(self) -> str:
-        config = self.config
-        if config.execution == "lockstep":
-            return "models step in lockstep"
-        return {
-            "auto": "delayed batching tuned while serving, from these thresholds",
-            "fixed": "delayed batching with these thresholds",
-            "off": "no delayed batching",
-        }[config.delayed_batching]
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What `check` found. kv, max_active: None where a part of `unchecked` would be needed."""
+
+    config: GroupConfig
+    models: tuple[ModelFacts, ...]
+    routers: tuple[BaseRouter, ...]
+    kv: KvPlan | None
+    max_active: int | None
+    unchecked: tuple[Unchecked, ...]
+
+    @property
+    def ranks(self) -> tuple[RankMemory, ...]:
+        """Memory on GPUs; empty unless it is known of all models that use some."""
+        if not all(model.ranks for model in self.models):
+            return ()
+        return tuple(rank for model in self.models for rank in model.ranks)
+
+    def lines(self) -> list[str]:
+        """The plan for people, as far as it goes."""
+        return plan_lines(self.config, self.kv, self.max_active, self.ranks)
 
 
 def check_group(config: GroupConfig) -> GroupPlan:
     """Raises ConfigError naming the field for anything that could not be served.
 
-    The plan's configuration is the one that `config.mode` stands for.
+    The plan's configuration is the one that `config.mode` stands for, with `kv_memory` in bytes.
+    """
+    checked = check(config)
+    for first in checked.unchecked:
+        raise ConfigError(first.field, first.message)
+    assert checked.kv is not None
+    assert checked.max_active is not None
+    return GroupPlan(
+        checked.config,
+        tuple(model.vocabulary for model in checked.models if model.vocabulary is not None),
+        tuple(model.path for model in checked.models),
+        tuple(model.identity for model in checked.models),
+        checked.routers,
+        checked.kv,
+        checked.max_active,
+        checked.ranks,
+    )
+
+
+def check(config: GroupConfig) -> Checked:
+    """Check what can be checked with the files and the hardware that are here.
+
+    Raises ConfigError naming the field that is wrong; what is not here is in `unchecked`.
     """
     config = in_mode(config)
-    vocabularies, paths = _vocabularies(config)
-    bytes_per_token = []
-    for i, (model, vocabulary) in enumerate(zip(config.models, vocabularies, strict=True)):
-        if vocabulary.fingerprint != vocabularies[0].fingerprint:
+    models = tuple(model_facts(model, f"models[{i}]") for i, model in enumerate(config.models))
+    unchecked = [
+        Unchecked(f"models[{i}].path", model.unchecked, on_hub=True)
+        for i, model in enumerate(models)
+        if model.unchecked is not None
+    ]
+    _check_vocabularies(config, models)
+    _check_context(config, models)
+    routers, not_built = open_routers(
+        config,
+        next((model.size for model in models if model.size), 0),
+        tuple(model.identity for model in models),
+    )
+    unchecked += not_built
+    kv = max_active = None
+    if all(model.kv_bytes_per_token for model in models):
+        config, no_gpu = _with_kv_memory(config, models)
+        unchecked += no_gpu
+        if config.kv_bytes is not None:
+            per_token = [model.kv_bytes_per_token for model in models]
+            kv = split_kv_budget(config.kv_bytes, per_token, config.context, config.max_active)
+            max_active = config.max_active or kv.sequences
+            _check_thresholds(config, kv, max_active)
+    return Checked(config, models, routers, kv, max_active, tuple(unchecked))
+
+
+def _check_vocabularies(config: GroupConfig, models: tuple[ModelFacts, ...]) -> None:
+    """All that are known are the same; then what ends a text of one model ends any response."""
+    known = [(i, model.vocabulary) for i, model in enumerate(models) if model.vocabulary]
+    for i, vocabulary in known:
+        j, first = known[0]
+        if vocabulary.fingerprint != first.fingerprint:
             raise ConfigError(
                 f"models[{i}]",
-                f"{model.name!r} and {config.models[0].name!r} have different vocabularies "
-                f"({vocabulary.fingerprint} and {vocabularies[0].fingerprint}): "
+                f"{config.models[i].name!r} and {config.models[j].name!r} have different "
+                f"vocabularies ({vocabulary.fingerprint} and {first.fingerprint}): "
                 "token-level routing needs models of one tokenizer" + _about_deferral_rows(config),
             )
-        if config.context > vocabulary.context_length:
+    sized = [(i, model.size) for i, model in enumerate(models) if model.size]
+    for i, size in sized:
+        j, first_size = sized[0]
+        if size != first_size:
+            raise ConfigError(
+                f"models[{i}]",
+                f"{config.models[i].name!r} has {size} rows of logits and "
+                f"{config.models[j].name!r} {first_size}: a token of one could be none of the "
+                "other" + _about_deferral_rows(config),
+            )
+    ends = frozenset().union(*(vocabulary.stop_ids for _, vocabulary in known))
+    for _, vocabulary in known:
+        vocabulary.stop_ids = ends
+
+
+def _about_deferral_rows(config: GroupConfig) -> str:
+    names = [
+        repr(model.name)
+        for model in config.models
+        if not isinstance(model, ProfileModel) and model.deferral_row
+    ]
+    if not names:
+        return ""
+    return f" (the last token of {' and '.join(names)} was taken for its deferral row)"
+
+
+def _check_context(config: GroupConfig, models: tuple[ModelFacts, ...]) -> None:
+    for model, facts in zip(config.models, models, strict=True):
+        if facts.context_length and config.context > facts.context_length:
             raise ConfigError(
                 "context",
-                f"{config.context} tokens, "
-                f"but {model.name!r} was made for {vocabulary.context_length}",
+                f"{config.context} tokens, but {model.name!r} was made for {facts.context_length}",
             )
-        if isinstance(model, ProfileModel):
-            bytes_per_token.append(model.kv_bytes_per_token)
-        else:
-            assert isinstance(vocabulary, GgufVocabulary)
-            bytes_per_token.append(vocabulary.kv_bytes_per_token)
-    kv = split_kv_budget(config.kv_bytes, bytes_per_token, config.context, config.max_active)
-    max_active = config.max_active or kv.sequences
+
+
+def _with_kv_memory(
+    config: GroupConfig, models: tuple[ModelFacts, ...]
+) -> tuple[GroupConfig, list[Unchecked]]:
+    """`kv_memory: auto` as bytes: what the GPUs have left."""
+    if config.kv_memory != AUTO:
+        return config, []
+    for i, facts in enumerate(models):
+        if not facts.ranks:
+            raise ConfigError(
+                "kv_memory", f"auto: the size of the weights of models[{i}] on a GPU is not known"
+            )
+    free = free_gpu_memory()
+    if not free:
+        message = "auto: there is no CUDA GPU here whose memory could be divided: give a size"
+        return config, [Unchecked("kv_memory", message)]
+    tokens = tokens_that_fit(free, [rank for facts in models for rank in facts.ranks])
+    size = tokens * sum(facts.kv_bytes_per_token for facts in models)
+    return changed(config, kv_memory=size), []
+
+
+def _check_thresholds(config: GroupConfig, kv: KvPlan, max_active: int) -> None:
     thresholds = [model.threshold for model in config.models]
     for i, threshold in enumerate(thresholds):
         if threshold > kv.sequences:
@@ -128,82 +221,35 @@ def check_group(config: GroupConfig) -> GroupPlan:
             f"{thresholds} can deadlock even with all {max_active} requests active: "
             "the sum of (threshold - 1) must be below that",
         )
-    routers = _routers(config, vocabularies[0].size, model_identities(config, vocabularies, paths))
-    return GroupPlan(config, vocabularies, paths, routers, kv, max_active)
 
 
-def _vocabularies(config: GroupConfig) -> tuple[tuple[Vocabulary, ...], tuple[Path | None, ...]]:
-    vocabularies: list[Vocabulary] = []
-    paths: list[Path | None] = []
+def plan_lines(
+    config: GroupConfig, kv: KvPlan | None, max_active: int | None, ranks: tuple[RankMemory, ...]
+) -> list[str]:
+    """What is planned, for people. kv, max_active: None where not known."""
+    lines = [f"router {config.router.name} {config.router.settings or ''}".rstrip()]
     for i, model in enumerate(config.models):
-        if isinstance(model, LlamaCppModel):
-            path = resolve_model_path(model.path, f"models[{i}].path")
-            if model.quantize is not None and model.quantize not in FTYPES:
-                raise ConfigError(
-                    f"models[{i}].quantize", f"{model.quantize!r} is none of {', '.join(FTYPES)}"
-                )
-            try:
-                vocabularies.append(GgufVocabulary(path, extra_rows=int(model.deferral_row)))
-            except EngineError as error:
-                raise ConfigError(f"models[{i}].path", str(error)) from error
-            paths.append(path)
-        else:
-            vocabularies.append(ByteVocabulary(model.vocab_size))
-            paths.append(None)
-    return tuple(vocabularies), tuple(paths)
-
-
-def _about_deferral_rows(config: GroupConfig) -> str:
-    names = [
-        repr(model.name)
-        for model in config.models
-        if isinstance(model, LlamaCppModel) and model.deferral_row
-    ]
-    if not names:
-        return ""
-    return f" (the last token of {' and '.join(names)} was taken for its deferral row)"
-
-
-def model_identities(
-    config: GroupConfig, vocabularies: Sequence[Vocabulary], paths: Sequence[Path | None]
-) -> tuple[ModelIdentity, ...]:
-    """Who the models are, for routers trained for certain ones."""
-    return tuple(
-        ModelIdentity(model.name, f"{model.engine_name}-{model.name}")
-        if path is None
-        else ModelIdentity(model.name, weights_fingerprint(path), vocabulary.hidden_size)
-        for model, vocabulary, path in zip(config.models, vocabularies, paths, strict=True)
-    )
-
-
-def _routers(
-    config: GroupConfig, vocab_size: int, models: tuple[ModelIdentity, ...]
-) -> tuple[BaseRouter, ...]:
-    count = len(models)
-    try:
-        routers = tuple(
-            create_router(
-                config.router.name,
-                RouterContext(i, count, vocab_size, models),
-                config.router.settings,
-            )
-            for i in range(count)
+        pool = "KV not known"
+        if kv is not None:
+            mib = kv.bytes_per_model[i] / 2**20
+            pool = f"KV {mib:.0f} MiB = {kv.sequences} × {kv.context} tokens"
+        lines.append(
+            f"model {i} {model.name}: {model.engine_name}, {pool}, "
+            f"batch threshold {model.threshold}"
         )
-    except UnknownRouterError as error:
-        raise ConfigError("router.name", str(error)) from error
-    except RouterConfigError as error:
-        raise ConfigError("router.settings", str(error)) from error
-    if config.on_router_error == "continue" and not routers[0].degradable:
-        raise ConfigError(
-            "on_router_error",
-            f"responses of {config.router.name!r} cannot go on without it: only 'fail' is possible",
-        )
-    for model, router in zip(config.models, routers, strict=True):
-        missing = sorted(router.needs - model.provides)
-        if missing:
-            raise ConfigError(
-                "router.name",
-                f"{config.router.name!r} needs {', '.join(missing)}, "
-                f"which the {model.engine_name} engine of {model.name!r} does not have",
-            )
-    return routers
+    if kv is not None:
+        lines += gpu_lines(ranks, kv.tokens)
+    lines.append(_batching(config))
+    if max_active is not None:
+        lines.append(f"up to {max_active} requests at once, {config.max_queue} waiting")
+    return lines
+
+
+def _batching(config: GroupConfig) -> str:
+    if config.execution == "lockstep":
+        return "models step in lockstep"
+    return {
+        "auto": "delayed batching tuned while serving, from these thresholds",
+        "fixed": "delayed batching with these thresholds",
+        "off": "no delayed batching",
+    }[config.delayed_batching]

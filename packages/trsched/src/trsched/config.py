@@ -13,8 +13,12 @@ import msgspec
 from trrouters import Need
 from trsched.errors import ConfigError, RequestError
 from trsched.request import ModelSampling, SamplingParams
+from trsched.sglang_model import LoadFormat, SglangModel
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
+
+AUTO = "auto"
+"""As `kv_memory`: whatever the GPUs have left beside the weights."""
 
 _UNITS = {
     "": 1,
@@ -94,26 +98,33 @@ class ProfileModel(
     provides: ClassVar[frozenset[Need]] = frozenset()
 
 
-ModelConfig = LlamaCppModel | ProfileModel
+ModelConfig = LlamaCppModel | ProfileModel | SglangModel
 Mode = Literal["routed", "llm-only", "slm-only", "official"]
 DelayedBatching = Literal["auto", "fixed", "off"]
 
 
 class RouterConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A router by its registered name, with its settings."""
+    """A router by its registered name, with its settings.
+
+    obtain: for people, how to get its checkpoint where that is not on this machine yet. With it,
+    `check` takes a checkpoint that is not there for one still to come, and not for a mistake.
+    """
 
     name: str
     settings: dict[str, Any] = {}
+    obtain: str | None = None
 
 
 class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The models that cooperate, in order (index 0 is the entry), and what they share.
 
     context: most tokens (prompt and output) of one request. kv_memory: bytes for the KV of all
-    models together, split so that all hold the same number of tokens. max_active: requests served
-    at once (default: as many as the KV holds at full context; more is allowed, pending KV is then
+    models together, split so that all hold the same number of tokens; `auto` (groups of sglang
+    models): what the GPUs have left beside the weights. max_active: requests served at once
+    (default: as many as the KV holds at full context; more is allowed, pending KV is then
     reclaimed under pressure). max_queue: requests that may wait for admission. overlap: let models
     of one machine step at the same time (off: they take turns on all cores).
+    load_format: of all sglang models, in place of their own.
     on_peer_death: whether a pair's requests go on with the model that is left, or fail.
     mode: `routed`, or one that routing is compared with (see `modes`). delayed_batching: `auto`
     finds the thresholds B while it serves (each model's `threshold` is where it starts), `fixed`
@@ -135,6 +146,7 @@ class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_active: int | None = None
     max_queue: int = 1024
     overlap: bool = False
+    load_format: LoadFormat | None = None
     mode: Mode = "routed"
     delayed_batching: DelayedBatching = "auto"
     execution: Literal["async", "lockstep"] = "async"
@@ -144,16 +156,16 @@ class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     processes: bool = False
 
     @property
-    def kv_bytes(self) -> int:
-        """The KV budget in bytes."""
-        return parse_bytes(self.kv_memory, "kv_memory")
+    def kv_bytes(self) -> int | None:
+        """The KV budget in bytes; None for `auto`."""
+        return None if self.kv_memory == AUTO else parse_bytes(self.kv_memory, "kv_memory")
 
 
 def group_config(data: Mapping[str, Any]) -> GroupConfig:
     """A checked GroupConfig from parsed YAML or JSON. Raises ConfigError naming the field."""
     config = converted(data, GroupConfig, "configuration")
     _check(config)
-    return config
+    return _with_load_format(config)
 
 
 def converted(data: object, kind: type[_Struct], whole: str) -> _Struct:
@@ -175,16 +187,35 @@ def _check(config: GroupConfig) -> None:
             raise ConfigError(f"{field}.name", f"{model.name!r} is used twice")
         _at_least(f"{field}.threshold", model.threshold, 1)
         _check_sampling(model.sampling, f"{field}.sampling")
-        if isinstance(model, ProfileModel):
+        if isinstance(model, SglangModel):
+            model.check(field)
+        elif isinstance(model, ProfileModel):
             _check_profile(model, field)
         else:
             _at_least(f"{field}.threads", model.threads, 0)
             _at_least(f"{field}.batch_tokens", model.batch_tokens, 1)
     _at_least("context", config.context, 8)
     _at_least("max_queue", config.max_queue, 0)
-    _at_least("kv_memory", config.kv_bytes, 1)
+    if config.kv_bytes is not None:
+        _at_least("kv_memory", config.kv_bytes, 1)
+    elif not all(isinstance(model, SglangModel) for model in config.models):
+        raise ConfigError("kv_memory", "auto is for groups whose models all run on sglang")
     if config.max_active is not None:
         _at_least("max_active", config.max_active, 1)
+
+
+def _with_load_format(config: GroupConfig) -> GroupConfig:
+    if config.load_format is None:
+        return config
+    models = [
+        msgspec.structs.replace(model, load_format=config.load_format)
+        if isinstance(model, SglangModel)
+        else model
+        for model in config.models
+    ]
+    if not any(isinstance(model, SglangModel) for model in models):
+        raise ConfigError("load_format", "is for models on sglang, of which there is none")
+    return msgspec.structs.replace(config, models=models)
 
 
 def _check_profile(model: ProfileModel, field: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from trsched.check import GroupPlan, check_group
+from trsched.check import GroupPlan
 from trsched.client_loop import ClientLoop
 from trsched.config import GroupConfig
 from trsched.delayed_batching import tuner_thread
@@ -14,6 +14,7 @@ from trsched.errors import (
     RequestError,
     RequestTooLongError,
 )
+from trsched.fetch import fetch_and_check
 from trsched.host import Host, Report
 from trsched.process_host import ProcessHost
 from trsched.request import FinishReason, GenerateRequest
@@ -78,7 +79,7 @@ class Group:
 
         report: gets a line for people at each stage. Raises ConfigError.
         """
-        plan = check_group(config)
+        plan = fetch_and_check(config, report)
         for line in plan.lines():
             report(line)
         host: type[ProcessHost | ThreadHost] = ProcessHost if plan.processes else ThreadHost

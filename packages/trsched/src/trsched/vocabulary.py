@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
+from trsched.token_texts import texts_fingerprint
+
 
 class Vocabulary(Protocol):
-    """Tokens of a model. stop_ids: tokens that end a turn or a text. hidden_size: 0 if unknown."""
+    """Tokens of a model.
+
+    fingerprint: of what each id means, equal for all models that can hand over to each other.
+    stop_ids: tokens that end a turn or a text. hidden_size: 0 if unknown.
+    """
 
     name: str
     size: int
@@ -82,14 +86,7 @@ class GgufVocabulary:
         self._inside_extra = _inside(facts.texts[self.size :])
         self.hidden_size = facts.hidden_size
         self.kv_bytes_per_token = facts.kv_bytes_per_token
-        digest = hashlib.sha256()
-        tokens = zip(facts.texts, facts.attributes, strict=True)
-        for text, attributes in islice(tokens, self.size):
-            digest.update(len(text).to_bytes(4, "little") + text + attributes.to_bytes(4, "little"))
-        digest.update(
-            f"{facts.bos_id} {facts.eos_id} {sorted(self.stop_ids)} {facts.tokenizer}".encode()
-        )
-        self.fingerprint = digest.hexdigest()[:16]
+        self.fingerprint = texts_fingerprint(facts.texts[: facts.tokens_of(self.size)])
 
     def encode(self, text: str, *, special: bool) -> list[int]:
         """Token ids, with no beginning-of-text token added."""

@@ -10,14 +10,19 @@ _SAMPLES = 64
 _SAMPLE_BYTES = 1 << 16
 
 
-def weights_fingerprint(path: Path) -> str:
-    """Of a model file: its size and 64 pieces of 64 KiB spread over all of it (all, if small).
+def weights_fingerprint(*paths: Path) -> str:
+    """Of a model's files: their sizes and 64 pieces of 64 KiB spread over each (all, if small).
 
     Fine-tunes of one model differ nearly everywhere, so that they differ here; a 40 GB file is read
     as quickly as a small one. Raises OSError.
     """
-    status = path.stat()
-    return _fingerprint(path, status.st_size, status.st_mtime_ns)
+    each = []
+    for path in paths:
+        status = path.stat()
+        each.append(_fingerprint(path, status.st_size, status.st_mtime_ns))
+    if len(each) == 1:
+        return each[0]
+    return f"files-{hashlib.sha256(' '.join(each).encode()).hexdigest()[:16]}"
 
 
 @lru_cache(maxsize=64)

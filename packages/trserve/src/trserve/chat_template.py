@@ -30,7 +30,9 @@ class ChatTemplate:
     """A compiled template, run in jinja2's immutable sandbox."""
 
     def __init__(self, source: str | None, *, bos_token: str = "", eos_token: str = "") -> None:
-        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        environment = ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+        )
         environment.globals |= {"raise_exception": _raise, "strftime_now": _strftime_now}
         environment.filters["tojson"] = _to_json
         self._template = environment.from_string(FALLBACK_TEMPLATE if source is None else source)

@@ -18,6 +18,7 @@ from trserve.cli_options import (
     Context,
     DelayedBatching,
     KvMemory,
+    LoadFormat,
     MaxActive,
     Mode,
     Preset,
@@ -79,6 +80,7 @@ def launch(
     ] = None,
     mode: Mode = None,
     delayed_batching: DelayedBatching = None,
+    load_format: LoadFormat = None,
     request_timeout: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", help="A request that takes longer ends. [default: never]"),
@@ -132,6 +134,7 @@ def launch(
         "max_queue": max_queue,
         "mode": mode,
         "delayed_batching": delayed_batching,
+        "load_format": load_format,
     }
     return run(load_deployment(preset=preset, config=config, flags=flags, changes=changes or ()))
 
@@ -209,6 +212,7 @@ def check(
     max_active: MaxActive = None,
     mode: Mode = None,
     delayed_batching: DelayedBatching = None,
+    load_format: LoadFormat = None,
     as_json: AsJson = False,
 ) -> int:
     """Check without starting."""
@@ -221,6 +225,7 @@ def check(
         "max_active": max_active,
         "mode": mode,
         "delayed_batching": delayed_batching,
+        "load_format": load_format,
     }
     return check_deployment(
         load_deployment(preset=preset, config=config, flags=flags, changes=changes or ()),

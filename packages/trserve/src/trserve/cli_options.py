@@ -29,7 +29,10 @@ Context = Annotated[
 ]
 KvMemory = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="Memory for all models' KV caches together, e.g. 1GiB."),
+    typer.Option(
+        metavar="SIZE",
+        help="Memory for all models' KV caches together, e.g. 1GiB; on GPUs also auto.",
+    ),
 ]
 MaxActive = Annotated[
     int | None, typer.Option(metavar="N", help="Requests served at the same time.")
@@ -47,6 +50,13 @@ DelayedBatching = Annotated[
     typer.Option(
         metavar="HOW",
         help="auto (tuned while serving), fixed (each model's threshold) or off. [default: auto]",
+    ),
+]
+LoadFormat = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOW",
+        help="How SGLang loads models: auto, safetensors, or dummy (made-up weights, no download).",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from trsched.errors import ConfigError
+from trsched.hf_files import is_hub_name
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -68,15 +69,22 @@ def parse_config(text: str, source: str) -> dict[str, Any]:
 def anchor_paths(data: dict[str, Any], folder: Path) -> dict[str, Any]:
     """`data` with relative paths of models and of the router's checkpoint relative to `folder`.
 
-    `~` and `package://` stay.
+    `~`, `package://` and a model's name on the hub stay.
     """
     models, router = data.get("models"), data.get("router")
     if isinstance(models, list):
-        data = {**data, "models": [_anchored(model, "path", folder) for model in models]}
+        data = {**data, "models": [_anchored_model(model, folder) for model in models]}
     if isinstance(router, dict) and "settings" in router:
         settings = _anchored(router["settings"], "checkpoint", folder)
         data = {**data, "router": {**router, "settings": settings}}
     return data
+
+
+def _anchored_model(model: Any, folder: Path) -> Any:
+    path = model.get("path") if isinstance(model, dict) else None
+    if isinstance(path, str) and model.get("engine") == "sglang" and is_hub_name(path, folder):
+        return model
+    return _anchored(model, "path", folder)
 
 
 def _anchored(section: Any, name: str, folder: Path) -> Any:

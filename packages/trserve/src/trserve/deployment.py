@@ -11,6 +11,7 @@ from typing import Any
 from trsched.config import GroupConfig, LlamaCppModel, ProfileModel, RouterConfig, group_config
 from trsched.errors import ConfigError
 from trsched.request import ModelSampling
+from trsched.sglang_model import SglangModel
 from trserve.config_file import apply_changes, parse_change, parse_config, read_config
 from trserve.presets import preset_file
 from trserve.settings import GroupSettings, ServerSettings, unknown
@@ -110,7 +111,7 @@ def _named(error: ConfigError) -> ConfigError:
         return error
     kind = re.sub(r"\[\d+\]", "", error.field)
     structs = {
-        "models": (LlamaCppModel, ProfileModel),
+        "models": (LlamaCppModel, ProfileModel, SglangModel),
         "models.sampling": (ModelSampling,),
         "router": (RouterConfig,),
     }.get(kind, ())

@@ -25,8 +25,8 @@ Examples:
 \b
 Every setting can also come from the environment (--drain-timeout is
 TRSERVE_DRAIN_TIMEOUT) or from the file (its `server:` section; --context,
---kv-memory, --max-active, --max-queue, --mode and --delayed-batching stand at
-its top level).
+--kv-memory, --max-active, --max-queue, --mode, --delayed-batching and
+--load-format stand at its top level).
 A flag beats the environment, the environment beats the file.
 
 \b
@@ -55,6 +55,10 @@ CHECK = """Say, without starting, whether a configuration can be served and how.
 Examples:
   trserve check my.yaml
   trserve check --preset smol-rstitch --kv-memory 256MiB
+  trserve check --preset qwen3-0.6b-32b-rstitch      needs no GPU and no download
+
+What is not on this machine, as a model that is still on the hub, is listed as
+not checked; the rest is.
 
 \b
 Exit status: 0 all right; 2 not, with one line that names the setting.

@@ -23,6 +23,7 @@ from pydantic_settings import (
 
 from trsched.config import DelayedBatching, Mode, parse_bytes
 from trsched.errors import ConfigError
+from trsched.sglang_model import LoadFormat
 
 ENV_PREFIX = "TRSERVE_"
 
@@ -121,12 +122,15 @@ class GroupSettings(_Settings):
 
     context: int | None = Field(None, description="most tokens of one request, prompt and output")
     kv_memory: str | int | None = Field(
-        None, description="memory for the KV caches of all models together, e.g. 1GiB"
+        None, description="memory for the KV caches of all models together, e.g. 1GiB, or `auto`"
     )
     max_active: int | None = Field(None, description="requests served at the same time")
     max_queue: int | None = Field(None, description="requests that may wait for admission")
     mode: Mode | None = Field(None, description="`routed`, or a mode that routing is compared with")
     delayed_batching: DelayedBatching | None = Field(None, description="`auto`, `fixed` or `off`")
+    load_format: LoadFormat | None = Field(
+        None, description="how models on SGLang are loaded, e.g. `dummy` without their weights"
+    )
 
     @field_validator("delayed_batching", mode="before")
     @classmethod

@@ -12,6 +12,7 @@ from trsched.config import LlamaCppModel
 from trsched.errors import ConfigError
 from trsched.model_path import resolve_model_path
 from trsched.modes import in_mode
+from trsched.sglang_model import SglangModel
 from trserve.byte_size import byte_size
 from trserve.deployment import Deployment
 
@@ -25,7 +26,10 @@ def log_deployment(log: BoundLogger, deployment: Deployment, url: str) -> None:
     for i, model in enumerate(group.models):
         if isinstance(model, LlamaCppModel):
             log.info("model file", index=i, name=model.name, **_file(model, f"models[{i}].path"))
-    log.info("limits", context=group.context, kv_memory=byte_size(group.kv_bytes))
+        elif isinstance(model, SglangModel):
+            log.info("model", index=i, name=model.name, **_checkpoint(model))
+    memory = "auto" if group.kv_bytes is None else byte_size(group.kv_bytes)
+    log.info("limits", context=group.context, kv_memory=memory)
     if server.host not in _LOOPBACK and server.api_key is None:
         log.warning("anyone who reaches this address may use the server: set TRSERVE_API_KEY")
 
@@ -37,6 +41,11 @@ def _file(model: LlamaCppModel, field: str) -> dict[str, object]:
         return {"file": model.path}  # loading will say what is wrong with it
     facts: dict[str, object] = {"file": path.name, "size": byte_size(path.stat().st_size)}
     return facts | ({"quantize": model.quantize} if model.quantize else {})
+
+
+def _checkpoint(model: SglangModel) -> dict[str, object]:
+    facts: dict[str, object] = {"path": model.path, "gpus": model.rank_gpus}
+    return facts | ({} if model.load_format == "auto" else {"load_format": model.load_format})
 
 
 def log_ready(log: BoundLogger, deployment: Deployment, url: str) -> None:

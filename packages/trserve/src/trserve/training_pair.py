@@ -9,11 +9,12 @@ from msgspec.structs import replace as changed
 
 from trrouters import Need
 from trrouters.training.pair import PairError, TrainingPair
-from trsched.check import GroupPlan, check_group, model_identities
+from trsched.check import GroupPlan
 from trsched.config import RouterConfig
 from trsched.engines.base import Engine
 from trsched.engines.open_engine import open_engine
 from trsched.errors import ConfigError, EngineError
+from trsched.fetch import fetch_and_check
 from trsched.request import SamplingParams
 from trserve.deployment import load_deployment
 from trserve.presets import preset_names
@@ -54,8 +55,8 @@ def _open(name: str, sequences: int, context: int) -> TrainingPair:
         max_active=sequences,
         kv_memory="64GiB",  # no more is taken than `sequences` of `context` tokens need
     )
-    plan = check_group(group)
-    small, large = model_identities(group, plan.vocabularies, plan.paths)
+    plan = fetch_and_check(group, lambda line: None)
+    small, large = plan.identities
     tokenizer = Tokenizer(plan.vocabularies[0])
     with ExitStack() as opened:
         engines = []

@@ -41,6 +41,7 @@ except ImportError as error:  # pragma: no cover - exercised by the packaging te
     ) from error
 
 _LOG_LEVEL_WARN = 3
+_UNUSED = 1 << 1  # LLAMA_TOKEN_ATTR_UNUSED
 _recent_log: deque[str] = deque(maxlen=8)
 
 
@@ -123,16 +124,19 @@ class VocabularyFacts:
     """What a model's vocabulary and metadata say."""
 
     texts: Sequence[bytes]
-    attributes: Sequence[int]
+    unused: Sequence[bool]
     pieces: Sequence[bytes]
     bos_id: int
     eos_id: int
     stop_ids: frozenset[int]
-    tokenizer: str
     chat_template: str | None
     context_length: int
     hidden_size: int
     kv_bytes_per_token: int
+
+    def tokens_of(self, size: int) -> int:
+        """How many of the first `size` ids are tokens: the last ones may be padding."""
+        return max((i + 1 for i in range(size) if not self.unused[i]), default=0)
 
     def token_text(self, token_id: int) -> str:
         """A token's text as the vocabulary writes it; empty for no token."""
@@ -152,15 +156,13 @@ def vocabulary_facts(model: LoadedModel) -> VocabularyFacts:
     hidden, heads = number("embedding_length", 0), number("attention.head_count", 1)
     kv_heads = number("attention.head_count_kv", heads)
     key, value = (number(f"attention.{kind}_length", hidden // heads) for kind in ("key", "value"))
-    tokenizer = [model.metadata(f"tokenizer.ggml.{name}") for name in ("model", "pre")]
     return VocabularyFacts(
         texts=[api.llama_vocab_get_text(vocab, i) for i in ids],
-        attributes=[int(api.llama_vocab_get_attr(vocab, i)) for i in ids],
+        unused=[bool(api.llama_vocab_get_attr(vocab, i) & _UNUSED) for i in ids],
         pieces=[_piece(vocab, i) for i in ids],
         bos_id=int(api.llama_vocab_bos(vocab)),
         eos_id=int(api.llama_vocab_eos(vocab)),
         stop_ids=frozenset(i for i in ids if api.llama_vocab_is_eog(vocab, i)),
-        tokenizer=" ".join(str(part) for part in tokenizer),
         chat_template=model.metadata("tokenizer.chat_template"),
         context_length=number("context_length", 0),
         hidden_size=hidden,

@@ -10,6 +10,7 @@ from trsched.check import GroupPlan
 from trsched.config import ProfileModel
 from trsched.engines.base import Engine
 from trsched.errors import ConfigError
+from trsched.sglang_model import SglangModel
 from trsched.vocabulary import GgufVocabulary
 
 
@@ -28,6 +29,7 @@ def open_engine(
     """
     model = plan.config.models[index]
     vocabulary = plan.vocabularies[index]
+    outputs = plan.routers[index].needs if needs is None else needs
     if isinstance(model, ProfileModel):
         from trsched.engines.profile import ProfileEngine
 
@@ -38,6 +40,10 @@ def open_engine(
             sequences=plan.kv.sequences,
             context=plan.kv.context,
         )
+    if isinstance(model, SglangModel):
+        from trsched.engines.open_sglang import open_sglang
+
+        return open_sglang(plan, index, outputs)
     from trsched.engines.llamacpp import LlamaCppEngine
     from trsched.engines.requantize import QuantizeError, cached_requantize
 
@@ -57,7 +63,7 @@ def open_engine(
         index=index,
         sequences=plan.kv.sequences,
         context=plan.kv.context,
-        needs=plan.routers[index].needs if needs is None else needs,
+        needs=outputs,
         threads=model.threads or len(os.sched_getaffinity(0)),
         gpu_layers=model.gpu_layers,
         batch_tokens=model.batch_tokens,

@@ -8,10 +8,14 @@ from dataclasses import asdict, dataclass
 
 import typer
 
+from trrouters.package_path import locate
 from trrouters.registry import router_names
 from trsched.config import LlamaCppModel, ModelConfig
+from trsched.engines.open_sglang import require_sglang
 from trsched.errors import ConfigError
+from trsched.hf_files import find_hf_files
 from trsched.model_path import resolve_model_path
+from trsched.sglang_model import SglangModel
 from trserve.byte_size import byte_size
 from trserve.deployment import Deployment, load_deployment
 from trserve.presets import preset_names
@@ -31,11 +35,12 @@ class ModelListing:
 
 @dataclass(frozen=True, slots=True)
 class PresetListing:
-    """A preset. available: it can be served now."""
+    """A preset. available: it can be served now. router_missing: how to get its checkpoint."""
 
     name: str
     description: str
     router: str
+    router_missing: str | None
     models: list[ModelListing]
     available: bool
 
@@ -56,12 +61,14 @@ def list_models(*, as_json: bool) -> int:
 def _preset(deployment: Deployment, name: str) -> PresetListing:
     group = deployment.group
     models = [_model(model, f"models[{i}].path") for i, model in enumerate(group.models)]
+    router_missing = _router_missing(deployment)
     return PresetListing(
         name=name,
         description=deployment.description,
         router=_router(deployment),
+        router_missing=router_missing,
         models=models,
-        available=all(model.available for model in models),
+        available=all(model.available for model in models) and router_missing is None,
     )
 
 
@@ -71,7 +78,20 @@ def _router(deployment: Deployment) -> str:
     return f"{router.name} ({settings})" if settings else router.name
 
 
+def _router_missing(deployment: Deployment) -> str | None:
+    router = deployment.group.router
+    if router.obtain is None:
+        return None
+    try:
+        locate(str(router.settings.get("checkpoint")))
+    except (FileNotFoundError, ValueError):
+        return router.obtain
+    return None
+
+
 def _model(model: ModelConfig, field: str) -> ModelListing:
+    if isinstance(model, SglangModel):
+        return _checkpoint(model, field)
     if not isinstance(model, LlamaCppModel):
         return ModelListing(model.name, "profile", None, None, True, None)
     try:
@@ -80,6 +100,20 @@ def _model(model: ModelConfig, field: str) -> ModelListing:
         reason = str(error).removeprefix(f"{field}: ")
         return ModelListing(model.name, "llamacpp", model.path, None, False, reason)
     return ModelListing(model.name, "llamacpp", str(path), path.stat().st_size, True, None)
+
+
+def _checkpoint(model: SglangModel, field: str) -> ModelListing:
+    """A model on the hub counts as available once it is on this machine."""
+    try:
+        require_sglang(field)
+        files = find_hf_files(model.path, model.revision, field)
+    except ConfigError as error:
+        reason = str(error).removeprefix(f"{error.field}: ")
+        return ModelListing(model.name, "sglang", model.path, None, False, reason)
+    ready = bool(files.weights) or (model.load_format == "dummy" and files.config is not None)
+    size = sum(file.stat().st_size for file in files.weights)
+    missing = None if ready else "launching it fetches the model from the hub"
+    return ModelListing(model.name, "sglang", model.path, size or None, ready, missing)
 
 
 def _print_table(presets: list[PresetListing]) -> None:
@@ -106,4 +140,7 @@ def _model_line(model: ModelListing) -> str:
 
 
 def _what_to_do(preset: PresetListing) -> str:
-    return "; ".join(dict.fromkeys(model.missing for model in preset.models if model.missing))
+    missing = [model.missing for model in preset.models]
+    if preset.router_missing:
+        missing.append(f"its router, see: trserve check -p {preset.name}")
+    return "; ".join(dict.fromkeys(reason for reason in missing if reason))

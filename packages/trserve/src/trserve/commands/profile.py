@@ -14,11 +14,12 @@ from pathlib import Path
 import typer
 from msgspec.structs import replace as changed
 
-from trsched.check import GroupPlan, check_group
+from trsched.check import GroupPlan
 from trsched.clock import WallClock
 from trsched.config import ProfileModel
 from trsched.engines.open_engine import open_engine
 from trsched.errors import ConfigError
+from trsched.fetch import fetch_and_check
 from trsched.kv_budget import MAX_SEQUENCES
 from trsched.request import SamplingParams
 from trserve.deployment import Deployment
@@ -86,7 +87,7 @@ def _plan(deployment: Deployment, measurement: Measurement) -> GroupPlan:
         kv_memory="1024GiB",  # no more is taken than these sequences need
     )
     try:
-        return check_group(group)
+        return fetch_and_check(group, lambda line: None)
     except ConfigError as error:
         if error.field != "context":
             raise

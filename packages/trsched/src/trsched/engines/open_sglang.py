@@ -1,0 +1,57 @@
+"""A planned model on SGLang; SGLang and CUDA are touched only here."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from trrouters import Need
+from trsched.check import GroupPlan
+from trsched.engines.base import Engine
+from trsched.errors import ConfigError
+from trsched.sglang_model import SglangModel
+
+
+def require_sglang(field: str) -> None:
+    """Raises ConfigError naming `field` where SGLang is not installed."""
+    if find_spec("sglang") is None:
+        raise ConfigError(field, "sglang is not installed: pip install 'trsched[sglang]'")
+
+
+def open_sglang(
+    plan: GroupPlan, index: int, needs: frozenset[Need], *, rank: int = 0, dist_port: int = 0
+) -> Engine:
+    """Load rank `rank` of model `index`. Raises EngineError, or ConfigError without SGLang.
+
+    dist_port: where the model's ranks meet on this host, the same for all of them.
+    """
+    model = plan.config.models[index]
+    folder = plan.paths[index]
+    assert isinstance(model, SglangModel)
+    assert folder is not None
+    require_sglang(f"models[{index}].engine")
+    from trsched.engines.sglang.engine import (  # type: ignore[import-not-found]
+        SglangEngine,
+    )
+    from trsched.engines.sglang.settings import (  # type: ignore[import-not-found]
+        SglangSettings,
+    )
+
+    more = {} if model.quantization is None else {"quantization": model.quantization}
+    settings = SglangSettings(
+        model_path=str(folder),
+        sequences=plan.kv.sequences,
+        context=plan.kv.context,
+        kv_tokens=plan.kv.tokens,
+        tp_size=model.tp,
+        tp_rank=rank,
+        gpu=model.rank_gpus[rank],
+        dist_port=dist_port,
+        dtype=model.dtype,
+        load_format=model.load_format,
+        extra_rows=int(model.deferral_row),
+        server_args={**more, **model.server_args},
+    )
+    engine: Engine = SglangEngine(
+        model.name, settings, plan.vocabularies[index].fingerprint, index=index, needs=needs
+    )
+    return engine

@@ -1,0 +1,366 @@
+"""Models on SGLang: settings that are refused, and what is planned before weights are loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tokenizers", reason="trsched[huggingface] is not installed")
+
+from packages.trsched.tests.hf_folders import ROWS, byte_level_tokenizer, hf_folder
+from trrouters import ModelIdentity
+from trsched.check import Checked, GroupPlan, check, check_group
+from trsched.config import group_config
+from trsched.engines.open_engine import open_engine
+from trsched.errors import ConfigError
+from trsched.fetch import fetch_and_check
+from trsched.gpu_memory import RankMemory
+from trsched.sglang_model import SglangModel
+
+KV_BYTES = 2 * 2 * 2 * 16 * 2  # K and V, layers, heads, head size, bfloat16
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    return hf_folder(tmp_path / "small")
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    return hf_folder(tmp_path / "large", config={"num_hidden_layers": 4}, weights=b"more" * 9)
+
+
+@pytest.fixture(autouse=True)
+def empty_cache_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+
+
+def model(name: str, path: Path | str, **changes: Any) -> dict[str, Any]:
+    return {"engine": "sglang", "name": name, "path": str(path), **changes}
+
+
+def data(*models: dict[str, Any], router: Any = None, **group: Any) -> dict[str, Any]:
+    router = router or {"name": "fixed" if len(models) == 1 else "bernoulli"}
+    return {"name": "test", "models": list(models), "router": router, "context": 64, **group}
+
+
+def checked(*models: dict[str, Any], **group: Any) -> Checked:
+    return check(group_config(data(*models, **group)))
+
+
+def planned(*models: dict[str, Any], **group: Any) -> GroupPlan:
+    return check_group(group_config(data(*models, **group)))
+
+
+def refused(*models: dict[str, Any], **group: Any) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        planned(*models, **group)
+    assert str(caught.value).startswith(f"{caught.value.field}: ")
+    return caught.value
+
+
+def test_defaults() -> None:
+    config = group_config(data(model("small", "Qwen/Qwen3-0.6B")))
+    (only,) = config.models
+    assert only == SglangModel("small", "Qwen/Qwen3-0.6B")
+    assert isinstance(only, SglangModel)
+    assert (only.ranks, only.rank_gpus) == (1, [0])
+    assert only.provides == {"logits", "hidden_states", "token_embedding"}
+    wide = SglangModel("large", "x", tp=2, gpus=[3, 1], deferral_row=True)
+    assert (wide.ranks, wide.rank_gpus) == (2, [3, 1])
+    assert "extra_logits" in wide.provides
+    assert SglangModel("large", "x", tp=2).rank_gpus == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "said"),
+    [
+        ({"path": None}, "models[0].path", "Expected `str`"),
+        ({"revision": 3}, "models[0].revision", "Expected `str | null`"),
+        ({"tp": 0}, "models[0].tp", "at least 1"),
+        ({"tp": 1.5}, "models[0].tp", "Expected `int`"),
+        ({"tp": True}, "models[0].tp", "Expected `int`"),
+        ({"gpus": 0}, "models[0].gpus", "Expected `array | null`"),
+        ({"gpus": ["0"]}, "models[0].gpus[0]", "Expected `int`"),
+        ({"gpus": []}, "models[0].gpus", "0 GPUs for 1 ranks"),
+        ({"gpus": [0, 1]}, "models[0].gpus", "2 GPUs for 1 ranks"),
+        ({"gpus": [-1]}, "models[0].gpus", "not 1 different GPU"),
+        ({"tp": 2, "gpus": [1, 1]}, "models[0].gpus", "not 2 different GPU"),
+        ({"dtype": "int4"}, "models[0].dtype", "int4"),
+        ({"load_format": "pickle"}, "models[0].load_format", "pickle"),
+        ({"quantization": "q4_0"}, "models[0].quantization", "q4_0"),
+        ({"threshold": 0}, "models[0].threshold", "at least 1"),
+        ({"deferral_row": 1}, "models[0].deferral_row", "Expected `bool`"),
+        ({"sampling": {"top_p": 2}}, "models[0].sampling.top_p", "top_p"),
+        ({"server_args": []}, "models[0].server_args", "Expected `object`"),
+        ({"server_args": {"tp_size": 2}}, "models[0].server_args.tp_size", "use tp"),
+        ({"server_args": {"port": 1}}, "models[0].server_args.port", "use the server's port"),
+        (
+            {"server_args": {"disable_overlap_schedule": False}},
+            "models[0].server_args.disable_overlap_schedule",
+            "needs it as it is",
+        ),
+        (
+            {"server_args": {"kv_cache_dtype": "int3"}},
+            "models[0].server_args.kv_cache_dtype",
+            "'int3' is none of auto, bf16",
+        ),
+        ({"gpu_layers": 3}, "models[0]", "unknown field `gpu_layers`"),
+    ],
+)
+def test_a_bad_setting_is_named(change: dict[str, Any], field: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=r".") as caught:
+        group_config(data({**model("small", "Qwen/Qwen3-0.6B"), **change}))
+    assert caught.value.field == field
+    assert said in str(caught.value)
+
+
+def test_settings_of_the_group() -> None:
+    profile = {"engine": "profile", "name": "p", "step_ms": [1.0]}
+    for settings, field in (
+        ({"load_format": "dummy"}, "load_format"),
+        ({"kv_memory": "auto"}, "kv_memory"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            group_config(data(profile, **settings))
+        assert caught.value.field == field
+    config = group_config(data(profile, model("s", "a/b"), load_format="dummy"))
+    assert [getattr(each, "load_format", None) for each in config.models] == [None, "dummy"]
+    assert group_config(data(model("s", "a/b"), kv_memory="auto")).kv_bytes is None
+
+
+def test_a_plan(small: Path, large: Path) -> None:
+    plan = planned(
+        model("small", small),
+        model("large", large, tp=2, gpus=[0, 1], dtype="float32"),
+        max_active=8,
+    )
+    assert plan.paths == (small, large)
+    assert (plan.kv.sequences, plan.kv.tokens) == (8, 512)
+    assert plan.kv.bytes_per_model == (512 * KV_BYTES, 512 * 4 * KV_BYTES)
+    assert [rank.gpu for rank in plan.ranks] == [0, 0, 1]
+    assert plan.ranks[1] == RankMemory("large", 0, 18, 2 * KV_BYTES)
+    assert [identity.hidden_size for identity in plan.identities] == [64, 64]
+    assert plan.identities[0].fingerprint != plan.identities[1].fingerprint
+    said = "\n".join(plan.lines())
+    for part in ("sglang, KV 0 MiB = 8 × 64 tokens", "GPU 0: small + large", "GPU 1: large"):
+        assert part in said
+
+
+def test_heads_that_are_fewer_than_ranks_are_held_twice(small: Path) -> None:
+    plan = planned(model("small", small, tp=4), max_active=1)
+    assert plan.kv.bytes_per_model == (64 * KV_BYTES * 2,)
+
+
+def test_kv_in_eight_bits(small: Path) -> None:
+    plan = planned(model("small", small, server_args={"kv_cache_dtype": "fp8_e4m3"}), max_active=1)
+    assert plan.kv.bytes_per_model == (64 * KV_BYTES // 2,)
+
+
+def test_different_tokenizers_name_both_models(small: Path, tmp_path: Path) -> None:
+    other = hf_folder(tmp_path / "other", byte_level_tokenizer(("<tool>",)))
+    error = refused(model("small", small), model("large", other))
+    assert error.field == "models[1]"
+    assert "'large' and 'small' have different vocabularies" in str(error)
+
+
+def test_logits_of_different_sizes_name_both_models(small: Path, tmp_path: Path) -> None:
+    """As Qwen2.5's of 0.5B and 7B, of one tokenizer: an id of padding could be sampled."""
+    wider = hf_folder(tmp_path / "wider", config={"vocab_size": ROWS + 64})
+    error = refused(model("small", small), model("large", wider))
+    assert error.field == "models[1]"
+    assert f"'large' has {ROWS + 64} rows of logits and 'small' {ROWS}" in str(error)
+    row = hf_folder(tmp_path / "row", config={"vocab_size": ROWS + 1})
+    planned(model("small", row, deferral_row=True), model("large", small), max_active=1)
+
+
+def test_what_ends_a_text_of_one_model_ends_any_response(small: Path, tmp_path: Path) -> None:
+    base = hf_folder(tmp_path / "base", generation={"eos_token_id": 5})
+    plan = planned(model("base", base), model("small", small), max_active=1)
+    ends = plan.vocabularies[0].stop_ids
+    assert 5 in ends
+    assert len(ends) == 3
+    assert plan.vocabularies[1].stop_ids == ends
+
+
+@pytest.mark.parametrize(
+    ("config", "change", "field", "said"),
+    [
+        ({}, {"tp": 3}, "tp", "4 attention heads cannot be split over 3 ranks"),
+        ({"num_attention_heads": 12, "num_key_value_heads": 3}, {"tp": 2}, "tp", "3 KV heads"),
+        ({"hidden_size": 0}, {}, "path", "sizes must be positive"),
+        ({"vocab_size": "many"}, {}, "path", "config.json: Expected `int`"),
+        ({"kv_lora_rank": 512}, {}, "path", "latent attention are not supported"),
+        ({"layer_types": ["full_attention", "linear"]}, {}, "path", "linear are not supported"),
+    ],
+)
+def test_checkpoints_that_are_refused(
+    tmp_path: Path, config: dict[str, Any], change: dict[str, Any], field: str, said: str
+) -> None:
+    folder = hf_folder(tmp_path / "odd", config=config)
+    error = refused(model("odd", folder, **change))
+    assert error.field == f"models[0].{field}"
+    assert said in str(error)
+
+
+def test_context_longer_than_a_model_was_made_for(small: Path) -> None:
+    error = refused(model("small", small), context=513)
+    assert error.field == "context"
+    assert "'small' was made for 512" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/nowhere/model", "no such folder: /nowhere/model"),
+        ("{tmp}/file", "not a folder with a checkpoint"),
+        ("{tmp}/empty", "no config.json in"),
+        ("package://no_such_package/x", "'no_such_package' is not installed"),
+        ("Qwen3", "no such folder: Qwen3 (a model on the hub is OWNER/NAME)"),
+    ],
+)
+def test_folders_that_are_none(tmp_path: Path, path: str, said: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    error = refused(model("small", path.replace("{tmp}", str(tmp_path))))
+    assert error.field == "models[0].path"
+    assert said in str(error)
+
+
+def test_weights_that_are_not_complete(small: Path) -> None:
+    (small / "model.safetensors").rename(small / "model-00002-of-00002.safetensors")
+    error = refused(model("small", small))
+    assert error.field == "models[0].path"
+    assert "no complete weights in" in str(error)
+    assert planned(model("small", small, load_format="dummy"), max_active=1).max_active == 1
+    (small / "model-00001-of-00002.safetensors").write_bytes(b"w")
+    assert planned(model("small", small), max_active=1).ranks[0].weight_bytes == 8
+
+
+def test_made_up_weights_speak_bytes(small: Path) -> None:
+    """Of any model whose configuration is here, as nothing else of it is needed."""
+    (small / "tokenizer.json").unlink()
+    plan = planned(model("a", small), model("b", small, tp=2), load_format="dummy", max_active=2)
+    assert {vocabulary.size for vocabulary in plan.vocabularies} == {ROWS}
+    assert plan.vocabularies[0].encode("é", special=False) == list("é".encode())
+    assert plan.identities == (ModelIdentity("a", None, 64), ModelIdentity("b", None, 64))
+    sizes = [rank.weight_bytes for rank in plan.ranks]
+    assert sizes[0] == 2 * (320 * 64 + 2 * (2 * 64 * 16 * 6 + 3 * 64 * 128 + 128))
+    assert sizes[1:] == [sizes[0] // 2] * 2
+
+
+HUB = [
+    model("qwen3-0.6b", "Qwen/Qwen3-0.6B"),
+    model("qwen3-32b", "Qwen/Qwen3-32B", tp=2, gpus=[0, 1]),
+]
+
+
+def test_a_known_pair_of_the_hub_is_planned_without_its_files() -> None:
+    plan = checked(*HUB, context=9216, kv_memory="52GiB", max_active=16)
+    assert plan.kv is not None
+    assert plan.kv.bytes_per_model == (147456 * 114688, 147456 * 262144)
+    gib = [round(rank.weight_bytes / 2**30, 2) for rank in plan.ranks]
+    assert gib == [1.11, 30.51, 30.51]  # 0.60 and 32.76 billion parameters
+    assert [each.field for each in plan.unchecked] == ["models[0].path", "models[1].path"]
+    assert all(each.on_hub for each in plan.unchecked)
+    assert "tokenizer and weights" in plan.unchecked[0].message
+    assert refused(*HUB, context=9216, kv_memory="52GiB").field == "models[0].path"
+
+
+def test_an_unknown_model_of_the_hub_leaves_the_rest_to_be_checked() -> None:
+    unknown = model("other", "somebody/Other-7B")
+    plan = checked(HUB[0], unknown)
+    assert (plan.kv, plan.max_active) == (None, None)
+    assert [each.field for each in plan.unchecked] == ["models[0].path", "models[1].path"]
+    assert "its size, tokenizer and weights" in plan.unchecked[1].message
+    assert "KV not known" in "\n".join(plan.lines())
+    with pytest.raises(ConfigError) as caught:
+        checked(HUB[0], unknown, router={"name": "bernoulli", "settings": {"p": 2}})
+    assert caught.value.field == "router.settings"
+    with pytest.raises(ConfigError) as caught:
+        checked(HUB[0], unknown, context=50_000)
+    assert caught.value.field == "context"
+
+
+def test_a_model_in_the_cache_of_the_hub(tmp_path: Path, small: Path) -> None:
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    repository = tmp_path / "hub" / "models--some--Body"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text(commit)
+    (repository / "snapshots").mkdir()
+    small.rename(repository / "snapshots" / commit)
+    plan = planned(model("x", "some/Body"), max_active=1)
+    assert plan.paths == (repository / "snapshots" / commit,)
+    assert plan.identities[0].name == "some/Body"
+    (repository / "snapshots" / commit / "model.safetensors").unlink()
+    (unchecked,) = checked(model("x", "some/Body"), max_active=1).unchecked
+    assert "its weights are not checked" in unchecked.message
+    (unchecked,) = checked(model("x", "some/Body", revision="dev")).unchecked
+    assert "its size, tokenizer and weights" in unchecked.message
+
+
+TRAINED = {"name": "citer", "settings": {"checkpoint": "/nowhere/citer"}}
+
+
+def test_a_router_that_is_still_to_come() -> None:
+    pytest.importorskip("torch", reason="trrouters[torch] is not installed")
+    plan = checked(*HUB, router=TRAINED | {"obtain": "train it"}, load_format="dummy")
+    (missing,) = plan.unchecked
+    assert missing.field == "router.settings"
+    assert "/nowhere/citer; to get it: train it" in missing.message
+    assert plan.kv is not None
+    with pytest.raises(ConfigError, match="train it"):
+        fetch_and_check(plan.config, print)
+    assert refused(*HUB, router=TRAINED, load_format="dummy").field == "router.settings"
+
+
+def test_nothing_is_fetched_for_an_engine_that_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("trsched.engines.open_sglang.find_spec", lambda name: None)
+    monkeypatch.setattr("trsched.fetch.fetch_hf_files", None)
+    with pytest.raises(ConfigError) as caught:
+        fetch_and_check(group_config(data(*HUB)), print)
+    assert str(caught.value) == (
+        "models[0].engine: sglang is not installed: pip install 'trsched[sglang]'"
+    )
+    plan = planned(*HUB, load_format="dummy", max_active=1)
+    with pytest.raises(ConfigError, match="sglang is not installed"):
+        open_engine(plan, 0, print)
+
+
+def test_models_are_fetched_before_they_are_checked_again(
+    tmp_path: Path, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = []
+
+    def fetch(name: str, revision: str | None, field: str) -> None:
+        fetched.append((name, revision, field))
+        repository = tmp_path / "hub" / f"models--{name.replace('/', '--')}"
+        (repository / "refs").mkdir(parents=True)
+        (repository / "refs" / "dev").write_text("0" * 40)
+        (repository / "snapshots").mkdir()
+        (repository / "snapshots" / ("0" * 40)).symlink_to(small)
+
+    monkeypatch.setattr("trsched.engines.open_sglang.find_spec", lambda name: "found")
+    monkeypatch.setattr("trsched.fetch.fetch_hf_files", fetch)
+    lines: list[str] = []
+    config = group_config(
+        data(model("here", small), model("there", "some/Body", revision="dev"), max_active=1)
+    )
+    plan = fetch_and_check(config, lines.append)
+    assert fetched == [("some/Body", "dev", "models[1].path")]
+    assert lines == ["model 1 there: fetching some/Body from the hub"]
+    assert len(plan.vocabularies) == 2
+
+
+def test_a_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    from trsched.hf_files import fetch_hf_files
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(ConfigError) as caught:
+        fetch_hf_files("some/Body", None, "models[0].path")
+    assert caught.value.field == "models[0].path"
+    assert "'some/Body' cannot be fetched from the hub" in str(caught.value)

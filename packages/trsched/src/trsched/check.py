@@ -16,6 +16,7 @@ from trsched.gpu_memory import RankMemory, free_gpu_memory, gpu_lines, tokens_th
 from trsched.kv_budget import KvPlan, split_kv_budget
 from trsched.model_facts import ModelFacts, model_facts
 from trsched.modes import in_mode
+from trsched.sglang_model import SglangModel
 from trsched.vocabulary import Vocabulary
 
 _RECORD_OVERHEAD = 512
@@ -46,8 +47,11 @@ class GroupPlan:
 
     @property
     def processes(self) -> bool:
-        """Whether every subserver has a process of its own: as configured, or for its ranks."""
-        return self.config.processes or any(model.ranks > 1 for model in self.config.models)
+        """Whether every subserver has a process of its own: as configured, or for SGLang.
+
+        A model there may have several ranks, and what SGLang knows of itself is its process's.
+        """
+        return self.config.processes or any(isinstance(m, SglangModel) for m in self.config.models)
 
     @property
     def inbox_bytes(self) -> int:

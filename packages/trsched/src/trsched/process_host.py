@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import threading
 from collections.abc import Sequence
 from multiprocessing.connection import wait
@@ -88,8 +89,11 @@ class ProcessHost:
     def _begin(self) -> None:
         for index, model in enumerate(self._config.models):
             self.teams.append([])
+            port = _free_port() if model.ranks > 1 else 0
             for rank in range(model.ranks):
-                task = Task(self._config, index, rank, self.reports.name, self._block.descriptor)
+                task = Task(
+                    self._config, index, rank, self.reports.name, self._block.descriptor, port
+                )
                 try:
                     self.teams[-1].append(ChildProcess(task))
                 except TypeError as error:  # what a configuration in Python may hold
@@ -164,6 +168,13 @@ class _Death:
         self._shared.bury(self._index)
         error = f"rank {child.task.rank}: {words}" if child.task.rank else words
         push_patiently(self._reports, encode_report(Died(self._index, error, abrupt=True)))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def _name(child: ChildProcess) -> str:

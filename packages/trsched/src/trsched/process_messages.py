@@ -14,6 +14,7 @@ class Task(msgspec.Struct, frozen=True, tag="task"):
     """What the new process is: rank `rank` of model `index`.
 
     reports: name of the group's ring. block: descriptor of the memory that all subservers share.
+    meeting_port: of this host, where the model's ranks find one another; 0 for a model of one rank.
     """
 
     config: GroupConfig
@@ -21,6 +22,7 @@ class Task(msgspec.Struct, frozen=True, tag="task"):
     rank: int
     reports: str
     block: int
+    meeting_port: int
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):

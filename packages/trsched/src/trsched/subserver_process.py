@@ -42,7 +42,11 @@ def main(connection: int) -> int:
         inbox = PeerRing.create(f"inbox-{task.index}-{task.rank}", plan.inbox_bytes)
         lifeline.inbox = inbox
         engine = open_engine(
-            plan, task.index, lambda line: channel.send(Progress(line)), rank=task.rank
+            plan,
+            task.index,
+            lambda line: channel.send(Progress(line)),
+            rank=task.rank,
+            meeting_port=task.meeting_port,
         )
         channel.send(Ready(inbox.name))
         run = lifeline.runs.get()

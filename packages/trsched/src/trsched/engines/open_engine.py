@@ -21,11 +21,12 @@ def open_engine(
     needs: frozenset[Need] | None = None,
     *,
     rank: int = 0,
+    meeting_port: int = 0,
 ) -> Engine:
     """Load model `index` of a group. Raises EngineError or ConfigError.
 
     needs: outputs it must show; default: what the model's router reads. rank: which part of a model
-    that several processes share; the engines here are whole, and all ranks of them alike.
+    that several processes share, and meeting_port: where these find one another on this host.
     """
     model = plan.config.models[index]
     vocabulary = plan.vocabularies[index]
@@ -43,7 +44,7 @@ def open_engine(
     if isinstance(model, SglangModel):
         from trsched.engines.open_sglang import open_sglang
 
-        return open_sglang(plan, index, outputs)
+        return open_sglang(plan, index, outputs, rank=rank, meeting_port=meeting_port)
     from trsched.engines.llamacpp import LlamaCppEngine
     from trsched.engines.requantize import QuantizeError, cached_requantize
 

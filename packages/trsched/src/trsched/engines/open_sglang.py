@@ -18,23 +18,19 @@ def require_sglang(field: str) -> None:
 
 
 def open_sglang(
-    plan: GroupPlan, index: int, needs: frozenset[Need], *, rank: int = 0, dist_port: int = 0
+    plan: GroupPlan, index: int, needs: frozenset[Need], *, rank: int, meeting_port: int
 ) -> Engine:
     """Load rank `rank` of model `index`. Raises EngineError, or ConfigError without SGLang.
 
-    dist_port: where the model's ranks meet on this host, the same for all of them.
+    meeting_port: of this host, where the model's ranks find one another; for one rank 0.
     """
     model = plan.config.models[index]
     folder = plan.paths[index]
     assert isinstance(model, SglangModel)
     assert folder is not None
     require_sglang(f"models[{index}].engine")
-    from trsched.engines.sglang.engine import (  # type: ignore[import-not-found]
-        SglangEngine,
-    )
-    from trsched.engines.sglang.settings import (  # type: ignore[import-not-found]
-        SglangSettings,
-    )
+    from trsched.engines.sglang.engine import SglangEngine
+    from trsched.engines.sglang.settings import SglangSettings
 
     more = {} if model.quantization is None else {"quantization": model.quantization}
     settings = SglangSettings(
@@ -45,13 +41,12 @@ def open_sglang(
         tp_size=model.tp,
         tp_rank=rank,
         gpu=model.rank_gpus[rank],
-        dist_port=dist_port,
+        dist_port=meeting_port,
         dtype=model.dtype,
         load_format=model.load_format,
         extra_rows=int(model.deferral_row),
         server_args={**more, **model.server_args},
     )
-    engine: Engine = SglangEngine(
+    return SglangEngine(
         model.name, settings, plan.vocabularies[index].fingerprint, index=index, needs=needs
     )
-    return engine

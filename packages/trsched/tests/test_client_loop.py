@@ -321,6 +321,58 @@ def test_a_dead_models_requests_go_to_the_one_left(hops: list[bool], data: st.Da
     assert desk.deaths == [(dead, "gone")]
 
 
+@pytest.mark.parametrize("dead", [0, 1])
+def test_a_hand_off_that_a_killed_model_did_not_live_to_report(dead: int, desk: Desk) -> None:
+    """The other model has the request already, and ignores that it is given it once more."""
+    stream, handle = desk.admit()
+    back = 1 - dead
+    if dead:
+        desk.report(step(handle, 0, owner=1))
+    desk.report(Died(dead, "killed", abrupt=True))
+    assert len(taken_over(desk.inbox(back))) == 1
+    for position in (1, 2):
+        desk.report(step(handle, position, model=back))
+    desk.report(step(handle, 3, model=back, finish=2))
+    if dead:
+        assert token_ids(desk.delivered[stream]) == [100, 101, 102, 103]
+    else:  # the token at 0 went with its model
+        assert desk.delivered[stream][-1] == FinalEvent(
+            "error", 0, degraded=True, error="a token was lost with the model that made it"
+        )
+
+
+@pytest.mark.parametrize("dead", [0, 1])
+def test_a_request_that_comes_back_to_a_killed_model(dead: int, desk: Desk) -> None:
+    """That model's own hand-off went unreported: by the count nobody has the request now."""
+    stream, handle = desk.admit()
+    if dead:
+        desk.report(step(handle, 0, owner=1))
+    desk.report(step(handle, dead, model=1 - dead, owner=dead))
+    desk.inbox(1 - dead)
+    desk.report(Died(dead, "killed", abrupt=True))
+    assert len(taken_over(desk.inbox(1 - dead))) == 1
+    desk.report(step(handle, dead + 1, model=1 - dead, finish=2))
+    assert isinstance(desk.delivered[stream][-1], FinalEvent)
+    assert desk.loop.active == 0
+
+
+def test_a_death_told_twice_is_one(desk: Desk) -> None:
+    desk.admit()
+    desk.report(Died(0, "by itself"), Died(0, "by its process", abrupt=True))
+    assert desk.deaths == [(0, "by itself")]
+    assert len(taken_over(desk.inbox(1))) == 1
+
+
+@pytest.mark.parametrize(("abrupt", "ended"), [(True, 2), (False, 1)])
+def test_more_models_than_two(abrupt: bool, ended: int) -> None:
+    """Killed, it may have handed any request over without a word: all end."""
+    desk = Desk(models=3, degrade=False)
+    streams = [desk.admit(seed=seed) for seed in range(2)]
+    desk.report(step(streams[0][1], 0, owner=1), Died(1, "gone", abrupt))
+    finals = [desk.delivered.get(stream, [None])[-1] for stream, _ in streams]
+    assert sum(isinstance(final, FinalEvent) for final in finals) == ended
+
+
 def test_where_nobody_may_take_over_the_request_ends() -> None:
     desk = Desk(degrade=False)
     stream, handle = desk.admit()

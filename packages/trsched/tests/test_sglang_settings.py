@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ def test_another_release_is_refused(monkeypatch: pytest.MonkeyPatch, found: str)
 
 def test_no_sglang_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str) -> str:
-        raise contract.PackageNotFoundError(name)
+        raise PackageNotFoundError(name)
 
     monkeypatch.setattr(contract, "version", absent)
     with pytest.raises(EngineError, match=r"pip install 'trsched\[sglang\]'"):

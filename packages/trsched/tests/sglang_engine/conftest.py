@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import warnings
 from collections.abc import Callable, Iterator
@@ -36,7 +37,7 @@ def _imported() -> None:
         from trsched.engines.sglang import cpu_shims
 
         cpu_shims.install()
-        import trsched.engines.sglang.boot
+        importlib.import_module("trsched.engines.sglang.boot")
 
 
 @pytest.fixture(scope="session")

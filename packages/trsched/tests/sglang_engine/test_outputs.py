@@ -38,6 +38,8 @@ def test_a_deferral_row_is_split_off_before_sampling(
             result = engine.step([seq])
             wanted = reference(tokens).logits
             shown = result.logits_output
+            assert shown.next_token_logits is not None
+            assert shown.extra_logits is not None
             assert shown.next_token_logits.shape == (1, VOCAB)
             assert (shown.next_token_logits[0] - wanted[:VOCAB]).abs().max() < TOLERANCE
             assert (shown.extra_logits[0] - wanted[VOCAB:]).abs().max() < TOLERANCE

@@ -50,13 +50,17 @@ def generate(engine: SglangEngine, sampling: SamplingParams, together: Sequence[
     return made
 
 
-def replayed(logits: NDArray[np.float32], sampling: SamplingParams, length: int) -> NDArray[np.float64]:
+def replayed(
+    logits: NDArray[np.float32], sampling: SamplingParams, length: int
+) -> NDArray[np.float64]:
     """Scores whose argmax is the token drawn after `length` tokens: `[vocab]`."""
     weights = np.exp((logits.astype(np.float64) - logits.max()) / sampling.temperature)
     probabilities = weights / weights.sum()
     order = np.argsort(-probabilities, kind="stable")
     before = np.cumsum(probabilities[order]) - probabilities[order]
-    rank_kept = (np.arange(len(order)) < (sampling.top_k or len(order))) & (before <= sampling.top_p)
+    rank_kept = (np.arange(len(order)) < (sampling.top_k or len(order))) & (
+        before <= sampling.top_p
+    )
     seed = sampling_seed(sampling.seed, INDEX) % (1 << 64)
     scores = np.full(len(order), -np.inf)
     for rank in np.flatnonzero(rank_kept):

@@ -47,6 +47,9 @@ class StepRows:
 class RoutedScheduler(Scheduler):  # type: ignore[misc]
     """SGLang's scheduler, one iteration a call. retractions: times a sequence lost its KV."""
 
+    waiting_queue: list[RoutedReq]
+    invariant_checker: Any
+
     def __init__(self, server_args: ServerArgs, port_args: PortArgs, extra_rows: int) -> None:
         self.extra_rows = extra_rows
         self.retractions = 0

@@ -22,12 +22,17 @@ def open_sglang(
 ) -> Engine:
     """Load rank `rank` of model `index`. Raises EngineError, or ConfigError without SGLang.
 
-    dist_port: where the model's ranks meet on this host, the same for all of them.
+    dist_port: where the model's ranks meet on this host, the same for all of them; 0 will do for a
+    model of one rank.
     """
     model = plan.config.models[index]
     folder = plan.paths[index]
     assert isinstance(model, SglangModel)
     assert folder is not None
+    if model.tp > 1 and not dist_port:  # it would wait for the others for ever
+        raise ConfigError(
+            f"models[{index}].tp", f"{model.tp} ranks need a process each, and here is only one"
+        )
     require_sglang(f"models[{index}].engine")
     from trsched.engines.sglang.engine import (  # type: ignore[import-not-found]
         SglangEngine,

@@ -233,7 +233,7 @@ def test_weights_that_are_not_complete(small: Path) -> None:
     (small / "model.safetensors").rename(small / "model-00002-of-00002.safetensors")
     error = refused(model("small", small))
     assert error.field == "models[0].path"
-    assert "no complete weights in" in str(error)
+    assert "no complete weights (*.safetensors) in" in str(error)
     assert planned(model("small", small, load_format="dummy"), max_active=1).max_active == 1
     (small / "model-00001-of-00002.safetensors").write_bytes(b"w")
     assert planned(model("small", small), max_active=1).ranks[0].weight_bytes == 8
@@ -284,17 +284,22 @@ def test_an_unknown_model_of_the_hub_leaves_the_rest_to_be_checked() -> None:
     assert caught.value.field == "context"
 
 
-def test_a_model_in_the_cache_of_the_hub(tmp_path: Path, small: Path) -> None:
+def in_cache(tmp_path: Path, name: str, folder: Path, revision: str = "main") -> Path:
+    """Move a checkpoint to where the hub's library keeps what it has downloaded."""
     commit = "0123456789abcdef0123456789abcdef01234567"
-    repository = tmp_path / "hub" / "models--some--Body"
+    repository = tmp_path / "hub" / f"models--{name.replace('/', '--')}"
     (repository / "refs").mkdir(parents=True)
-    (repository / "refs" / "main").write_text(commit)
+    (repository / "refs" / revision).write_text(commit)
     (repository / "snapshots").mkdir()
-    small.rename(repository / "snapshots" / commit)
+    return folder.rename(repository / "snapshots" / commit)
+
+
+def test_a_model_in_the_cache_of_the_hub(tmp_path: Path, small: Path) -> None:
+    snapshot = in_cache(tmp_path, "some/Body", small)
     plan = planned(model("x", "some/Body"), max_active=1)
-    assert plan.paths == (repository / "snapshots" / commit,)
+    assert plan.paths == (snapshot,)
     assert plan.identities[0].name == "some/Body"
-    (repository / "snapshots" / commit / "model.safetensors").unlink()
+    (snapshot / "model.safetensors").unlink()
     (unchecked,) = checked(model("x", "some/Body"), max_active=1).unchecked
     assert "its weights are not checked" in unchecked.message
     (unchecked,) = checked(model("x", "some/Body", revision="dev")).unchecked
@@ -332,17 +337,13 @@ def test_nothing_is_fetched_for_an_engine_that_is_not_installed(
 
 
 def test_models_are_fetched_before_they_are_checked_again(
-    tmp_path: Path, small: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, small: Path, large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetched = []
 
     def fetch(name: str, revision: str | None, field: str) -> None:
         fetched.append((name, revision, field))
-        repository = tmp_path / "hub" / f"models--{name.replace('/', '--')}"
-        (repository / "refs").mkdir(parents=True)
-        (repository / "refs" / "dev").write_text("0" * 40)
-        (repository / "snapshots").mkdir()
-        (repository / "snapshots" / ("0" * 40)).symlink_to(small)
+        in_cache(tmp_path, name, large, "dev")
 
     monkeypatch.setattr("trsched.engines.open_sglang.find_spec", lambda name: "found")
     monkeypatch.setattr("trsched.fetch.fetch_hf_files", fetch)
@@ -354,6 +355,18 @@ def test_models_are_fetched_before_they_are_checked_again(
     assert fetched == [("some/Body", "dev", "models[1].path")]
     assert lines == ["model 1 there: fetching some/Body from the hub"]
     assert len(plan.vocabularies) == 2
+
+
+def test_weights_in_other_formats_only(
+    tmp_path: Path, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from trsched.hf_files import fetch_hf_files
+
+    (small / "model.safetensors").rename(small / "pytorch_model.bin")
+    in_cache(tmp_path, "some/Body", small)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *args, **kwargs: "")
+    with pytest.raises(ConfigError, match=r"has no weights in safetensors on the hub"):
+        fetch_hf_files("some/Body", None, "models[0].path")
 
 
 def test_a_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:

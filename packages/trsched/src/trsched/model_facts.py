@@ -160,7 +160,8 @@ def _missing(model: SglangModel, files: HfFiles, field: str) -> str | None:
     if is_hub_name(model.path):
         return _absent(model, "its weights")
     raise ConfigError(
-        field, f"no complete weights in {model.path} (load_format: dummy makes weights up)"
+        field,
+        f"no complete weights (*.safetensors) in {model.path} (load_format: dummy makes some up)",
     )
 
 

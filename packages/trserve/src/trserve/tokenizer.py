@@ -27,6 +27,7 @@ class Tokenizer:
         self.pieces = [vocabulary.piece(token_id) for token_id in range(vocabulary.size)]
         for token_id in vocabulary.stop_ids:
             self.pieces[token_id] = b""
+        vocabulary.encode("", special=False)  # what it loads when it is first used, it loads now
         self._longest = max(_LONGEST_CONTROL_TOKEN, *map(len, self.pieces))
         self._template = ChatTemplate(
             vocabulary.chat_template,

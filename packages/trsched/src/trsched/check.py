@@ -72,6 +72,8 @@ class GroupPlan:
                 f"{self.kv.sequences} × {self.kv.context} tokens, batch threshold {model.threshold}"
             )
         lines.append(self._batching())
+        if self.processes:
+            lines.append("every model in a process of its own")
         lines.append(f"up to {self.max_active} requests at once, {self.config.max_queue} waiting")
         return lines
 

@@ -92,7 +92,7 @@ class ProcessHost:
                 task = Task(self._config, index, rank, self.reports.name, self._block.descriptor)
                 try:
                     self.teams[-1].append(ChildProcess(task))
-                except TypeError as error:  # what a configuration in Python may hold
+                except (TypeError, OverflowError) as error:  # what a configuration in Python may hold
                     raise ConfigError(
                         "router.settings", f"a process can only be given plain data: {error}"
                     ) from error

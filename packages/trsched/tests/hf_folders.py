@@ -82,8 +82,7 @@ def hf_folder(
     _write(folder / "generation_config.json", {"eos_token_id": ends} | (generation or {}))
     _write(
         folder / "tokenizer_config.json",
-        {"bos_token": None, "eos_token": END, "chat_template": TEMPLATE}
-        | (settings or {}),
+        {"bos_token": None, "eos_token": END, "chat_template": TEMPLATE} | (settings or {}),
     )
     if weights is not None:
         (folder / "model.safetensors").write_bytes(weights)

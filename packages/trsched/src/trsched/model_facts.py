@@ -138,12 +138,11 @@ def _weights_name(model: SglangModel, files: HfFiles) -> str | None:
 def _ranks(
     model: SglangModel, files: HfFiles, config: HfConfig, kv_bytes_per_token: int
 ) -> tuple[RankMemory, ...]:
-    """Empty where the weights' size is not known: not here, and quantised or not counted."""
-    size = sum(file.stat().st_size for file in files.weights)
-    if not size or model.load_format == "dummy":
-        if model.quantization is not None:
-            return ()
-        size = config.weight_bytes(config.dtype_bytes(model.dtype)) or 0
+    """Empty where the weights' size is not known: neither counted nor here."""
+    size = None
+    if model.quantization is None:  # else it depends on what SGLang makes of them
+        size = config.weight_bytes(config.dtype_bytes(model.dtype))
+    size = size or sum(file.stat().st_size for file in files.weights)
     if not size:
         return ()
     return tuple(

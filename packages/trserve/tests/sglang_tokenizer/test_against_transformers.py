@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("tokenizers", reason="trsched[huggingface] is not installed")
-transformers: Any = pytest.importorskip("transformers", reason="transformers is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,6 +38,7 @@ def ours(folder: Path) -> Tokenizer:
 
 @pytest.fixture(scope="module")
 def theirs(folder: Path) -> Any:
+    transformers = pytest.importorskip("transformers")
     return transformers.PreTrainedTokenizerFast.from_pretrained(folder)
 
 

@@ -22,6 +22,12 @@ from trsched.sglang_model import SglangModel
 KV_BYTES = 2 * 2 * 2 * 16 * 2  # K and V, layers, heads, head size, bfloat16
 
 
+def weight_bytes(layers: int) -> int:
+    """Of the fixture's model in bfloat16."""
+    layer = 2 * 64 * 16 * (4 + 2) + 3 * 64 * 128 + 2 * 64  # attention, MLP, norms
+    return 2 * (layers * layer + 64 + ROWS * 64)
+
+
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     return hf_folder(tmp_path / "small")
@@ -140,8 +146,10 @@ def test_a_plan(small: Path, large: Path) -> None:
     assert plan.paths == (small, large)
     assert (plan.kv.sequences, plan.kv.tokens) == (8, 512)
     assert plan.kv.bytes_per_model == (512 * KV_BYTES, 512 * 4 * KV_BYTES)
-    assert [rank.gpu for rank in plan.ranks] == [0, 0, 1]
-    assert plan.ranks[1] == RankMemory("large", 0, 18, 2 * KV_BYTES)
+    assert [rank.gpu for rank in plan.rank_memory] == [0, 0, 1]
+    assert plan.rank_memory[1] == RankMemory(
+        "large", 0, weight_bytes(4), 2 * KV_BYTES
+    )  # float32, halved
     assert [identity.hidden_size for identity in plan.identities] == [64, 64]
     assert plan.identities[0].fingerprint != plan.identities[1].fingerprint
     said = "\n".join(plan.lines())
@@ -236,7 +244,7 @@ def test_weights_that_are_not_complete(small: Path) -> None:
     assert "no complete weights (*.safetensors) in" in str(error)
     assert planned(model("small", small, load_format="dummy"), max_active=1).max_active == 1
     (small / "model-00001-of-00002.safetensors").write_bytes(b"w")
-    assert planned(model("small", small), max_active=1).ranks[0].weight_bytes == 8
+    assert planned(model("small", small), max_active=1).max_active == 1
 
 
 def test_made_up_weights_speak_bytes(small: Path) -> None:
@@ -246,9 +254,22 @@ def test_made_up_weights_speak_bytes(small: Path) -> None:
     assert {vocabulary.size for vocabulary in plan.vocabularies} == {ROWS}
     assert plan.vocabularies[0].encode("é", special=False) == list("é".encode())
     assert plan.identities == (ModelIdentity("a", None, 64), ModelIdentity("b", None, 64))
-    sizes = [rank.weight_bytes for rank in plan.ranks]
-    assert sizes[0] == 2 * (320 * 64 + 2 * (2 * 64 * 16 * 6 + 3 * 64 * 128 + 128))
-    assert sizes[1:] == [sizes[0] // 2] * 2
+    sizes = [rank.weight_bytes for rank in plan.rank_memory]
+    assert sizes == [weight_bytes(2), weight_bytes(2) // 2, weight_bytes(2) // 2]
+
+
+def test_weights_whose_size_their_files_say(tmp_path: Path) -> None:
+    """Mixtures of experts, and what SGLang is to quantise, once they are here."""
+    experts = hf_folder(tmp_path / "experts", config={"model_type": "qwen3_moe"}, weights=b"w" * 9)
+    plan = planned(model("experts", experts, tp=2), max_active=1)
+    assert [rank.weight_bytes for rank in plan.rank_memory] == [5, 5]
+    dense = hf_folder(tmp_path / "dense", weights=b"w" * 7)
+    assert planned(model("x", dense, quantization="fp8")).rank_memory[0].weight_bytes == 7
+    assert planned(model("x", experts, quantization="fp8")).rank_memory[0].weight_bytes == 9
+    unknown = {"load_format": "dummy", "quantization": "fp8"}
+    (experts / "model.safetensors").unlink()
+    assert planned(model("x", experts, **unknown)).rank_memory == ()
+    assert refused(model("x", experts, **unknown), kv_memory="auto").field == "kv_memory"
 
 
 HUB = [
@@ -261,7 +282,7 @@ def test_a_known_pair_of_the_hub_is_planned_without_its_files() -> None:
     plan = checked(*HUB, context=9216, kv_memory="52GiB", max_active=16)
     assert plan.kv is not None
     assert plan.kv.bytes_per_model == (147456 * 114688, 147456 * 262144)
-    gib = [round(rank.weight_bytes / 2**30, 2) for rank in plan.ranks]
+    gib = [round(rank.weight_bytes / 2**30, 2) for rank in plan.rank_memory]
     assert gib == [1.11, 30.51, 30.51]  # 0.60 and 32.76 billion parameters
     assert [each.field for each in plan.unchecked] == ["models[0].path", "models[1].path"]
     assert all(each.on_hub for each in plan.unchecked)

@@ -7,12 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import structlog
+from structlog.testing import capture_logs
 
 from packages.trserve.tests.process_state import clear_variables, kept_logging
 from trsched.sglang_model import SglangModel
 from trserve.cli import main
 from trserve.deployment import load_deployment
 from trserve.presets import preset_names
+from trserve.startup_log import log_deployment
 
 PRESETS = [name for name in preset_names() if name.startswith("qwen3-")]
 TRAINED = {
@@ -183,6 +186,21 @@ def test_a_router_of_ones_own(capsys, tmp_path):
     place.mkdir(parents=True)
     assert main(["check", "-p", "qwen3-0.6b-32b-citer"]) == 2
     assert "router.json: No such file" in capsys.readouterr().err
+
+
+def test_the_log_says_which_checkpoints_are_served():
+    presets = load_deployment(preset="qwen3-0.6b-32b-dummy")
+    with capture_logs() as lines:
+        log_deployment(structlog.get_logger(), presets, "http://test")
+    model = next(line for line in lines if line.get("index") == 1)
+    assert (model["path"], model["gpus"]) == ("Qwen/Qwen3-32B", [0, 1])
+    assert model["load_format"] == "dummy"
+    (limits,) = (line for line in lines if line["event"] == "limits")
+    assert limits["kv_memory"] == "52 GiB"
+    auto = load_deployment(preset="qwen3-0.6b-32b-r2r", flags={"kv_memory": "auto"})
+    with capture_logs() as lines:
+        log_deployment(structlog.get_logger(), auto, "http://test")
+    assert lines[-1]["kv_memory"] == "auto"
 
 
 def test_names_of_the_hub_stay_and_folders_are_the_files(tmp_path):

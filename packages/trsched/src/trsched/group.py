@@ -85,7 +85,9 @@ class Group:
         plan = fetch_and_check(config, report)
         for line in plan.lines():
             report(line)
-        host: type[ProcessHost | ThreadHost] = ProcessHost if plan.processes else ThreadHost
+        host: type[ProcessHost | ThreadHost] = (
+            ProcessHost if plan.config.in_processes else ThreadHost
+        )
         return cls(plan, host.open(plan, report), deliver, report)
 
     def submit(self, request: GenerateRequest) -> Stream:

@@ -33,11 +33,12 @@ ALWAYS = {"p": 1.0}  # every token of model 0 is dropped and made by model 1 ins
 
 def queued(open_group: OpenGroup, timeout_s: float | None) -> Scene:
     """Waiting for admission: the group is full."""
-    group, engines = open_group(profile_config("bernoulli", ALWAYS, max_active=1))
+    group, engines = open_group(profile_config("bernoulli", ALWAYS))
     engines[0].hold()
-    first = group.submit(request(1))
-    engines[0].wait_for(lambda engine: engine.entered == 1)
-    return Scene(group, engines, group.submit(request(2, timeout_s=timeout_s)), [first])
+    others = [group.submit(request(seed)) for seed in range(1, group.plan.max_active + 1)]
+    victim = group.submit(request(9, timeout_s=timeout_s))
+    until(lambda: group.status().queued == 1)
+    return Scene(group, engines, victim, others)
 
 
 def running(open_group: OpenGroup, timeout_s: float | None) -> Scene:

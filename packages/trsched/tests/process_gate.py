@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from ctypes import Structure, c_double
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -18,8 +18,8 @@ from packages.trsched.tests.gate_engine import Gate
 from packages.trsched.tests.waiting import until
 from trsched.check import check_group
 from trsched.config import GroupConfig
-from trsched.engines.base import StepResult
-from trsched.engines.profile import ProfileEngine
+from trsched.engines import open_engine
+from trsched.engines.base import Engine, StepResult
 from trsched.group import Group
 from trsched.process_host import ProcessHost
 
@@ -41,31 +41,43 @@ def _cells(path: Path) -> Cells:
 
 
 def gate_this_process() -> None:
-    """In the child: every step of a profile engine waits for a permit."""
-    folder, plain_step = Path(os.environ[_FOLDER]), ProfileEngine.step
+    """In the child: every step of the engine, at rank 0, waits for a permit."""
+    plain_open = open_engine.open_engine
 
-    def step(self: ProfileEngine, seqs: Sequence[int]) -> StepResult:
-        cells = _cells(folder / self.spec.name)
+    def open_gated(*args: Any, rank: int = 0, **kwargs: Any) -> Engine:
+        engine = plain_open(*args, rank=rank, **kwargs)
+        if rank == 0:
+            _gate(engine, Path(os.environ[_FOLDER]) / engine.spec.name)
+        return engine
+
+    open_engine.open_engine = open_gated
+
+
+def _gate(engine: Engine, path: Path) -> None:
+    cells, plain_step = _cells(path), engine.step
+
+    def step(seqs: Sequence[int]) -> StepResult:
         cells.entered += 1
         while cells.permits <= 0:
             time.sleep(1e-3)
         cells.permits -= 1
-        return plain_step(self, seqs)
+        return plain_step(seqs)
 
-    ProfileEngine.step = step  # type: ignore[method-assign]
+    engine.step = step  # type: ignore[method-assign]
 
 
 class ProcessGate:
-    """See `GateEngine`; `break_down` kills the process."""
+    """See `Gate`, which counts from here on; `break_down` kills the process."""
 
     def __init__(self, index: int, host: ProcessHost, cells: Cells) -> None:
         self._index = index
         self._host = host
         self._cells = cells
+        self._before = cells.entered
 
     @property
     def entered(self) -> float:
-        return self._cells.entered
+        return self._cells.entered - self._before
 
     @property
     def used(self) -> int:
@@ -87,15 +99,19 @@ class ProcessGate:
 def process_gate_group(
     config: GroupConfig, folder: Path, patch: pytest.MonkeyPatch
 ) -> tuple[Group, list[Gate]]:
-    """A started group of profile engines in processes, all gates open. folder: for the gates."""
+    """A started group with its models in processes, all gates open. folder: for the gates."""
     patch.setenv(_FOLDER, str(folder))
     patch.syspath_prepend(str(Path(__file__).with_name("gated_child")))
     for model in config.models:
         (folder / model.name).write_bytes(bytes(Cells(0, math.inf)))
     plan = check_group(config)
     host = ProcessHost.open(plan, lambda line: None)
-    gates: list[Gate] = [
+    return Group(plan, host), new_gates(config, host, folder)
+
+
+def new_gates(config: GroupConfig, host: ProcessHost, folder: Path) -> list[Gate]:
+    """Of a group's processes: also of one that has served, once nothing runs in it."""
+    return [
         ProcessGate(index, host, _cells(folder / model.name))
         for index, model in enumerate(config.models)
     ]
-    return Group(plan, host), gates

@@ -1,4 +1,4 @@
-"""Imported by every child's interpreter when this folder is on its path: gates profile engines."""
+"""Imported by every child's interpreter when this folder is on its path: gates its engine."""
 
 from __future__ import annotations
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from packages.trsched.tests.sglang_engine.conftest import OpenEngine
-from packages.trsched.tests.sglang_engine.judges import check_empty
-from packages.trsched.tests.sglang_engine.murmur3 import murmur3
+from packages.trsched.tests.sglang_engine.judges import TOLERANCE, check_empty
+from packages.trsched.tests.sglang_engine.seeded_draw import seeded_draw
 from packages.trsched.tests.sglang_engine.tiny_models import Reference
 from trsched.engines.sglang.engine import SglangEngine
 from trsched.engines.sglang.sampling_seed import sampling_seed
@@ -50,35 +48,15 @@ def generate(engine: SglangEngine, sampling: SamplingParams, together: Sequence[
     return made
 
 
-def replayed(
-    logits: NDArray[np.float32], sampling: SamplingParams, length: int
-) -> NDArray[np.float64]:
-    """Scores whose argmax is the token drawn after `length` tokens: `[vocab]`."""
-    weights = np.exp((logits.astype(np.float64) - logits.max()) / sampling.temperature)
-    probabilities = weights / weights.sum()
-    order = np.argsort(-probabilities, kind="stable")
-    before = np.cumsum(probabilities[order]) - probabilities[order]
-    rank_kept = (np.arange(len(order)) < (sampling.top_k or len(order))) & (
-        before <= sampling.top_p
-    )
-    seed = sampling_seed(sampling.seed, INDEX) % (1 << 64)
-    scores = np.full(len(order), -np.inf)
-    for rank in np.flatnonzero(rank_kept):
-        blocks = (seed & 0xFFFFFFFF, seed >> 32, length - 1, int(rank))
-        u = murmur3(blocks) / 0xFFFFFFFF
-        noise = -math.log(-min(math.log(u) if u else -1e308, -(2.0**-32)))
-        scores[order[rank]] = math.log(probabilities[order[rank]]) + noise
-    return scores
-
-
 @pytest.mark.parametrize("sampling", CASES, ids=str)
 def test_draws_can_be_replayed_from_logits(
     engine: SglangEngine, reference: Reference, sampling: SamplingParams
 ) -> None:
     tokens = list(PROMPT)
     for token in generate(engine, sampling, ()):
-        scores = replayed(reference(tokens).logits.numpy(), sampling, len(tokens))
-        assert scores[token] > scores.max() - 1e-3
+        drawn = seeded_draw(reference(tokens).logits.numpy(), sampling, len(tokens), INDEX)
+        assert drawn.margin > TOLERANCE  # else the case says nothing: choose another seed
+        assert drawn.token == token
         tokens.append(token)
 
 

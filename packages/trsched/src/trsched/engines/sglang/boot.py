@@ -12,6 +12,7 @@ from sglang.srt.distributed.parallel_state import (
 )
 from sglang.srt.runtime_context import SpawnRanks, publish, reset_context, spawn_world_rank
 from sglang.srt.server_args import PortArgs, ServerArgs
+from tqdm import tqdm
 
 from trsched.engines.sglang.contract import check_scheduler
 from trsched.engines.sglang.scheduler import RoutedScheduler
@@ -35,6 +36,11 @@ def boot(settings: SglangSettings, arguments: dict[str, Any]) -> RoutedScheduler
         cores = sorted(os.sched_getaffinity(0))
         ranks_cores = "|".join([f"{cores[0]}-{cores[-1]}"] * (settings.gpu + 1))
         os.environ.setdefault("SGLANG_CPU_OMP_THREADS_BIND", ranks_cores)
+    # Ranks get their calls from us: SGLang's shared memory for that would only be left behind.
+    os.environ["SGLANG_USE_MESSAGE_QUEUE_BROADCASTER"] = "0"
+    # Of loading weights and capturing graphs, in the log of a server with several such processes.
+    # SGLang lets rank 0 show them, whatever tqdm's own setting says.
+    tqdm.__init__ = _without_bar  # type: ignore[method-assign]
     server_args = ServerArgs(**arguments)
     server_args.resolve_once()
     world_rank = spawn_world_rank(server_args, tp_rank=settings.tp_rank, pp_rank=0)
@@ -68,6 +74,13 @@ def shut_down(settings: SglangSettings) -> None:
     destroy_distributed_environment()
     reset_context()
     _running = False
+
+
+def _without_bar(self: tqdm[Any], *args: Any, **kwargs: Any) -> None:
+    _with_bar(self, *args, **kwargs | {"disable": True})
+
+
+_with_bar = tqdm.__init__
 
 
 def _ports(settings: SglangSettings) -> PortArgs:

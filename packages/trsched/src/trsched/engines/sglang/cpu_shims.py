@@ -7,11 +7,15 @@ one kernel that is called on a CPU, the hash behind seeded sampling, is computed
 from __future__ import annotations
 
 import importlib.util
-import logging
 import os
 from functools import cache
 
-from trsched.engines.sglang import missing_kernels, missing_triton, torchvision_operators
+from trsched.engines.sglang import (
+    expected_warnings,
+    missing_kernels,
+    missing_triton,
+    torchvision_operators,
+)
 
 
 @cache
@@ -31,5 +35,4 @@ def install() -> None:
     if importlib.util.find_spec("sgl_kernel") is None:
         missing_kernels.install()
     torchvision_operators.declare()
-    # It warns of every model whose kernels aren't there, and looks at all of them.
-    logging.getLogger("sglang.srt.models.registry").setLevel(logging.ERROR)
+    expected_warnings.silence()

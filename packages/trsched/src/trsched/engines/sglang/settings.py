@@ -64,7 +64,11 @@ def server_arguments(
         defaults["cuda_graph_bs_decode"] = graph_batch_sizes(settings.sequences)
     else:
         ours["device"] = "cpu"
-        defaults |= {"attention_backend": "torch_native", "mem_fraction_static": 0.1}
+        defaults |= {
+            "attention_backend": "torch_native",
+            "disable_custom_all_reduce": True,
+            "mem_fraction_static": 0.1,
+        }
     for name in settings.server_args:
         if name in ours or name == "max_total_tokens":
             raise ConfigError(f"server_args.{name}", "is set by the engine itself")

@@ -1,0 +1,182 @@
+"""Concurrent equals sequential on SGLang: five routers, greedy and seeded, against transformers.
+
+Both compute in float32 and round differently. A request whose answer hangs on less than ROUNDING
+says nothing, and others are asked in its place.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from packages.trrouters.tests.tiny_checkpoints import saved, tiny_tensors
+from tests.oracle import sequential
+from tests.oracle.concurrent_clients import assert_served
+from tests.oracle.demo_requests import GREEDY, SAMPLED
+from tests.oracle.reference_routers import ReferenceRouter
+from tests.oracle.sequential import Answer, Decide
+from tests.sglang_groups.tiny_group import CONTEXT, tiny_config
+from trrouters import ModelIdentity
+from trsched.group import Group
+from trsched.request import GenerateRequest, SamplingParams
+
+if TYPE_CHECKING:
+    from tests.oracle.hf_model import HfModel
+
+pytestmark = pytest.mark.slow
+
+ROUNDING = 5e-5
+"""Of logits and of routers' scores; what is seen is below a fifth of it."""
+REQUESTS = 18
+HIDDEN, VOCAB = 64, 512
+PAIR = (ModelIdentity("small"), ModelIdentity("large"))
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "r2r": {
+        "hidden_size": HIDDEN,
+        "top_k": 20,
+        "widths": [32, 16],
+        "expansion": 2,
+        "normalize": True,
+    },
+    "citer": {"hidden_size": HIDDEN, "widths": [32]},
+    "co_llm": {"hidden_size": HIDDEN},
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """more: of the group; see `tiny_config`."""
+
+    router: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+SCARCE = {"sequences": 5}
+DELAYED = {"thresholds": (2, 3)}
+CASES = [
+    Case("bernoulli", {"p": 0.3}, SCARCE | DELAYED),
+    Case("r2r", {"threshold": 0.5}, {"chunk": 16}),
+    Case("citer", {"threshold": 0.5}, DELAYED),
+    Case("co_llm", {"threshold": 0.5, "tokens_per_call": 3}, SCARCE),
+    Case("r_stitch", {"tau": 0.85}, {"overlap": False}),
+    Case("me", {"weights": [1.0, 2.0]}, {"tp": 2}),
+]
+
+
+@pytest.fixture(scope="module")
+def solo(pair: tuple[Path, Path]) -> list[HfModel]:
+    """Each model alone."""
+    from packages.trsched.tests.sglang_engine.tiny_models import Reference
+    from tests.oracle.hf_model import HfModel
+
+    return [HfModel(Reference(path), index) for index, path in enumerate(pair)]
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.router)
+def test_concurrent_equals_sequential(
+    case: Case, pair: tuple[Path, Path], solo: list[HfModel], tmp_path: Path
+) -> None:
+    settings = dict(case.settings)
+    if case.router in ARCHITECTURES:
+        architecture = ARCHITECTURES[case.router]
+        tensors = tiny_tensors(case.router, architecture=architecture)
+        settings["checkpoint"] = saved(
+            tmp_path, case.router, architecture=architecture, tensors=tensors, pair=PAIR
+        )
+    asked = list(islice(clear_cases(Sequential(case, solo, tmp_path)), REQUESTS))
+    requests = [request for request, _ in asked]
+    expected = [answer for _, answer in asked]
+    assert {model for answer in expected for model in answer.models} == {0, 1}
+    group = Group.open(tiny_config(pair, case.router, settings, **case.more))
+    assert_served(group, requests, expected)
+    reclaims = sum(subserver.kv_reclaims for subserver in group.status().subservers)
+    assert (reclaims > 0) == ("sequences" in case.more)
+
+
+class Sequential:
+    """The case as a plain program over both models in transformers."""
+
+    def __init__(self, case: Case, solo: list[HfModel], checkpoint: Path) -> None:
+        self._case = case
+        self._models = solo
+        self._reference = (
+            ReferenceRouter(checkpoint, case.settings["threshold"])
+            if case.router in ARCHITECTURES
+            else None
+        )
+
+    def clear_answer(self, request: GenerateRequest) -> Answer | None:
+        """None for a request whose answer hangs on rounding."""
+        watched = [*self._models, *([self._reference] if self._reference else [])]
+        for each in watched:
+            each.closest = float("inf")
+        answers = [
+            sequential.generate(
+                self._models,
+                *plan,
+                request.prompt_ids,
+                request.sampling,
+                request.max_tokens,
+                request.stop_token_ids,
+            )
+            for plan in self._plans(request)
+        ]
+        clear = min(each.closest for each in watched) > ROUNDING
+        return answers[0] if clear and all(a == answers[0] for a in answers) else None
+
+    def _plans(self, request: GenerateRequest) -> list[tuple[int, Decide]]:
+        """The router; of R-Stitch, which says not how close it came, also with other thresholds."""
+        case, seed = self._case, request.sampling.seed
+        match case.router:
+            case "bernoulli":
+                prompt = len(request.prompt_ids)
+                return [sequential.bernoulli(case.settings["p"], seed, prompt)]
+            case "me":
+                return [sequential.mixture(case.settings["weights"], seed)]
+            case "r_stitch":
+                tau = case.settings["tau"]
+                return [sequential.r_stitch(tau + x) for x in (0, -ROUNDING, ROUNDING)]
+        reference, small = self._reference, self._models[0]
+        assert reference is not None
+        return [sequential.one_token_visits(lambda: reference.hands_over(small.sight))]
+
+
+def clear_cases(program: Sequential) -> Iterator[tuple[GenerateRequest, Answer]]:
+    """Requests with answers that hang on no rounding; at least half of those tried."""
+    skipped = 0
+    for number, request in enumerate(make_requests()):
+        answer = program.clear_answer(request)
+        if answer is not None:
+            yield request, answer
+            continue
+        skipped += 1
+        assert 2 * skipped <= number + 8, "too many requests hang on rounding"
+
+
+def make_requests() -> Iterator[GenerateRequest]:
+    """Without end: greedy and sampled, prompts of all lengths, many of which begin alike."""
+    rng = random.Random(5)
+    beginning = [rng.randrange(11, VOCAB) for _ in range(24)]
+    number = 0
+    while True:
+        base = GREEDY if number % 2 else SAMPLED[number // 2 % len(SAMPLED)]
+        sampling = SamplingParams(base.temperature, base.top_p, base.top_k, rng.getrandbits(64))
+        own = [rng.randrange(11, VOCAB) for _ in range(rng.randrange(1, 60))]
+        max_tokens = rng.randrange(8, 25)
+        prompt = beginning + own if number % 3 else own
+        yield GenerateRequest(
+            request_id=str(number),
+            prompt_ids=prompt[: CONTEXT - max_tokens],
+            max_tokens=max_tokens,
+            sampling=sampling,
+            stop_token_ids=frozenset(range(1, 11)),
+        )
+        number += 1

@@ -327,6 +327,14 @@ def test_a_model_in_the_cache_of_the_hub(tmp_path: Path, small: Path) -> None:
     assert "its size, tokenizer and weights" in unchecked.message
 
 
+def test_what_gpus_have_left_is_not_known_before_the_weights_are(tmp_path: Path) -> None:
+    folder = hf_folder(tmp_path / "new", config={"model_type": "qwen3_moe"}, weights=None)
+    in_cache(tmp_path, "some/Experts", folder)
+    plan = checked(model("x", "some/Experts"), kv_memory="auto")
+    assert plan.kv is None
+    assert [each.field for each in plan.unchecked] == ["models[0].path"]
+
+
 TRAINED = {"name": "citer", "settings": {"checkpoint": "/nowhere/citer"}}
 
 

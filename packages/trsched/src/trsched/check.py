@@ -190,6 +190,8 @@ def _with_kv_memory(
     if config.kv_memory != AUTO:
         return config, []
     for i, facts in enumerate(models):
+        if not facts.rank_memory and facts.unchecked is not None:
+            return config, []  # its weights will say once they are here
         if not facts.rank_memory:
             raise ConfigError(
                 "kv_memory", f"auto: the size of the weights of models[{i}] on a GPU is not known"

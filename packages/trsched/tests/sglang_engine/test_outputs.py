@@ -9,6 +9,7 @@ import pytest
 from packages.trsched.tests.sglang_engine.conftest import OpenEngine
 from packages.trsched.tests.sglang_engine.judges import TOLERANCE
 from packages.trsched.tests.sglang_engine.tiny_models import VOCAB, Reference, make_model
+from trsched.errors import EngineError
 from trsched.request import SamplingParams
 
 PROMPT = list(range(30, 50))
@@ -20,6 +21,15 @@ def test_nothing_is_shown_that_nobody_reads(open_engine: OpenEngine) -> None:
         shown = result.logits_output
         assert shown.next_token_logits is shown.hidden_states is shown.token_embeddings is None
         assert result.sampled.tolist() == result.next_token_ids.tolist()
+
+
+def test_a_model_that_cannot_be_loaded_is_told_and_leaves_room(
+    open_engine: OpenEngine, tmp_path: Path
+) -> None:
+    with pytest.raises(EngineError, match="SGLang could not load"), open_engine(tmp_path):
+        pass
+    with open_engine() as engine:
+        assert engine.capacity().tokens_used == 0
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])

@@ -47,6 +47,9 @@ def server_arguments(
         "tp_size": settings.tp_size,
         "dtype": settings.dtype,
         "load_format": settings.load_format,
+        "pp_size": 1,
+        "dp_size": 1,
+        "speculative_algorithm": None,
         "skip_tokenizer_init": True,
         "disable_overlap_schedule": True,  # a token is known before it is decided whose it is
         "enable_mixed_chunk": True,  # what decodes and what reads a prompt share one forward

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 from packages.trsched.tests.sglang_engine.conftest import OpenEngine
 from packages.trsched.tests.sglang_engine.judges import TOLERANCE
@@ -21,6 +23,25 @@ def test_nothing_is_shown_that_nobody_reads(open_engine: OpenEngine) -> None:
         shown = result.logits_output
         assert shown.next_token_logits is shown.hidden_states is shown.token_embeddings is None
         assert result.sampled.tolist() == result.next_token_ids.tolist()
+
+
+def test_a_configuration_is_enough_to_measure(
+    open_engine: OpenEngine, pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Random weights, in the precision that the configuration says or another."""
+    shutil.copy(pair[0] / "config.json", tmp_path)
+    with open_engine(tmp_path, load_format="dummy", dtype="bfloat16") as engine:
+        assert engine.spec.kv_bytes_per_token == 2 * 2 * 2 * 16 * 2
+        seqs = [engine.start(PROMPT[n:], SamplingParams(seed=n)) for n in range(3)]
+        for _ in range(3):
+            result = engine.step(seqs)
+            assert sorted(result.seqs) == sorted(seqs)
+            for seq, token in zip(result.seqs, result.sampled.tolist(), strict=True):
+                engine.append(seq, [token])
+        shown = result.logits_output
+        for tensor in (shown.next_token_logits, shown.hidden_states, shown.token_embeddings):
+            assert tensor is not None
+            assert tensor.dtype == torch.float32
 
 
 def test_a_model_that_cannot_be_loaded_is_told_and_leaves_room(

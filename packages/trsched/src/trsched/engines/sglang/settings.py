@@ -51,6 +51,7 @@ def server_arguments(
         "dp_size": 1,
         "speculative_algorithm": None,
         "skip_tokenizer_init": True,
+        "watchdog_timeout": _NEVER,  # it would end the process above this one
         "disable_overlap_schedule": True,  # a token is known before it is decided whose it is
         "enable_mixed_chunk": True,  # what decodes and what reads a prompt share one forward
         "schedule_policy": "fcfs",
@@ -75,6 +76,10 @@ def server_arguments(
     spare = (arguments["page_size"] + 1) * (settings.sequences + 1)
     arguments["max_total_tokens"] = settings.kv_tokens + spare
     return arguments
+
+
+_NEVER = 1e9
+"""Seconds."""
 
 
 def graph_batch_sizes(sequences: int) -> list[int]:

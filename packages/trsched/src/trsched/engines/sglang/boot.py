@@ -25,13 +25,31 @@ _running = False
 def boot(settings: SglangSettings, arguments: dict[str, Any]) -> RoutedScheduler:
     """Load one rank of a model.
 
-    arguments: of SGLang's ServerArgs. Raises EngineError when one is running here already: what
-    SGLang knows of itself is global in its process.
+    arguments: of SGLang's ServerArgs. Raises EngineError when the model cannot be loaded, and when
+    one is open here already: what SGLang knows of itself is global in its process.
     """
     global _running
     if _running:
         raise EngineError("one SGLang engine a process: another is open in this one")
-    if arguments["device"] == "cpu":
+    _running = True
+    try:
+        scheduler = _open(settings, arguments)
+        check_scheduler(scheduler)
+        if scheduler.is_hybrid_swa or scheduler.is_hybrid_ssm:
+            raise EngineError(
+                f"{settings.model_path}: sliding windows and state-space layers cannot be parked"
+            )
+    except (OSError, RuntimeError, ValueError) as error:
+        shut_down(settings)
+        raise EngineError(f"SGLang could not load {settings.model_path}: {error}") from error
+    except BaseException:
+        shut_down(settings)
+        raise
+    return scheduler
+
+
+def _open(settings: SglangSettings, arguments: dict[str, Any]) -> RoutedScheduler:
+    if arguments["device"] == "cpu" and settings.tp_size > 1:
         # SGLang has a NUMA node for each rank, unless it is told which cores a rank is to use.
         cores = sorted(os.sched_getaffinity(0))
         ranks_cores = "|".join([f"{cores[0]}-{cores[-1]}"] * (settings.gpu + 1))
@@ -45,19 +63,8 @@ def boot(settings: SglangSettings, arguments: dict[str, Any]) -> RoutedScheduler
     server_args.resolve_once()
     world_rank = spawn_world_rank(server_args, tp_rank=settings.tp_rank, pp_rank=0)
     ranks = SpawnRanks(world_rank=world_rank, gpu_id=settings.gpu)
-    _running = True
-    try:
-        publish(server_args, role="scheduler", ranks=ranks)
-        scheduler = RoutedScheduler(server_args, _ports(settings), settings.extra_rows)
-        check_scheduler(scheduler)
-        if scheduler.is_hybrid_swa or scheduler.is_hybrid_ssm:
-            raise EngineError(
-                f"{settings.model_path}: sliding windows and state-space layers cannot be parked"
-            )
-    except BaseException:
-        shut_down(settings)
-        raise
-    return scheduler
+    publish(server_args, role="scheduler", ranks=ranks)
+    return RoutedScheduler(server_args, _ports(settings), settings.extra_rows)
 
 
 def shut_down(settings: SglangSettings) -> None:

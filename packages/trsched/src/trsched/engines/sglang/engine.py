@@ -140,6 +140,7 @@ class SglangEngine:
             raise EngineError(f"{self.spec.name}: sequence {seq} is longer than the context")
         return request
 
+    @torch.no_grad()
     def _shown(self, rows: Any) -> LogitsOutput:
         needs, vocab = self._needs, self.spec.vocab_size
         return LogitsOutput(

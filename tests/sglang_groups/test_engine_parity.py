@@ -11,7 +11,7 @@ import pytest
 
 from trrouters import Need
 from trsched.engines.base import Engine, StepResult
-from trsched.hf_config import HfConfig
+from trsched.hf_config import read_hf_config
 from trsched.request import SamplingParams
 
 TOLERANCE = 0.05
@@ -63,7 +63,7 @@ def test_one_vocabulary(pair: tuple[Path, Path], converted: Path) -> None:
     from trsched.hf_vocabulary import HfVocabulary
     from trsched.vocabulary import GgufVocabulary
 
-    config = HfConfig.read(pair[1], "path")
+    config = read_hf_config(pair[1] / "config.json", "path")
     assert (
         HfVocabulary(pair[1], config, "path", name="large").fingerprint
         == GgufVocabulary(converted).fingerprint

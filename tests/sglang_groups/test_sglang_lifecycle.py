@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 CHUNK = 16
 LONG_PROMPT = bytes(range(1, 101))
-TIMEOUT_S = 1.5
+TIMEOUT_S = 3.0
 """Longer than it takes to come into any of the states."""
 
 

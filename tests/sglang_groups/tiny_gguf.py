@@ -62,16 +62,19 @@ def _tensor_name(name: str) -> str:
 
 def _add_vocabulary(writer: gguf.GGUFWriter, folder: Path) -> None:
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
-    texts = dict(tokenizer["model"]["vocab"])
-    control = {token["content"]: token["id"] for token in tokenizer["added_tokens"]}
-    ids = texts | control
-    ordered = sorted(ids, key=lambda text: int(ids[text]))
+    ids = {text: int(number) for text, number in tokenizer["model"]["vocab"].items()}
+    types = dict.fromkeys(ids, gguf.TokenType.NORMAL)
+    for token in tokenizer["added_tokens"]:
+        ids[token["content"]] = token["id"]
+        special = token["special"]
+        types[token["content"]] = (
+            gguf.TokenType.CONTROL if special else gguf.TokenType.USER_DEFINED
+        )
+    ordered = sorted(ids, key=lambda text: ids[text])
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(ordered)
-    writer.add_token_types(
-        [gguf.TokenType.CONTROL if text in control else gguf.TokenType.NORMAL for text in ordered]
-    )
+    writer.add_token_types([types[text] for text in ordered])
     writer.add_token_merges([" ".join(pair) for pair in tokenizer["model"]["merges"]])
     writer.add_bos_token_id(0)
     writer.add_eos_token_id(1)

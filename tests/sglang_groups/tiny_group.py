@@ -12,7 +12,12 @@ KV_BYTES = CONTEXT * 4 * (2 * 2 * 2 * 16 + 3 * 2 * 2 * 16)
 """Of one sequence in both models: layers × (keys, values) × heads × size, in float32."""
 
 
-def tiny_config(
+def tiny_config(*args: Any, **kwargs: Any) -> GroupConfig:
+    """See `tiny_settings`."""
+    return group_config(tiny_settings(*args, **kwargs))
+
+
+def tiny_settings(
     pair: tuple[Path, Path],
     router: str,
     settings: dict[str, Any],
@@ -22,7 +27,7 @@ def tiny_config(
     tp: int = 1,
     chunk: int | None = None,
     **group: Any,
-) -> GroupConfig:
+) -> dict[str, Any]:
     """At most 16 requests at once, of which `sequences` find room.
 
     tp: the large model's ranks. chunk: most tokens of prompts in a forward.
@@ -38,16 +43,14 @@ def tiny_config(
         }
         for path, threshold in zip(pair, thresholds, strict=True)
     )
-    return group_config(
-        {
-            "name": "tiny",
-            "models": [small, large | {"tp": tp}],
-            "router": {"name": router, "settings": settings},
-            "context": CONTEXT,
-            "kv_memory": f"{sequences * KV_BYTES // 1024}KiB",
-            "max_active": 16,
-            "delayed_batching": "fixed",
-            "overlap": True,
-            **group,
-        }
-    )
+    return {
+        "name": "tiny",
+        "models": [small, large | {"tp": tp}],
+        "router": {"name": router, "settings": settings},
+        "context": CONTEXT,
+        "kv_memory": f"{sequences * KV_BYTES // 1024}KiB",
+        "max_active": 16,
+        "delayed_batching": "fixed",
+        "overlap": True,
+        **group,
+    }

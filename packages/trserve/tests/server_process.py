@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
@@ -16,7 +16,7 @@ from typing import Any
 
 from trserve.settings import ENV_PREFIX, known_settings
 
-TIMEOUT = 60.0
+TIMEOUT = 120.0
 
 
 class ServerProcess:
@@ -84,10 +84,12 @@ def server_process(arguments: list[str]) -> Iterator[ServerProcess]:
 
 
 @contextmanager
-def running_server(folder: Path, *arguments: str) -> Iterator[tuple[ServerProcess, str]]:
-    """A ready server with the preset `profile-demo` on a free port, and its URL."""
+def running_server(
+    folder: Path, *arguments: str, source: Sequence[str] = ("--preset", "profile-demo")
+) -> Iterator[tuple[ServerProcess, str]]:
+    """A ready server with that preset or configuration on a free port, and its URL."""
     ready = folder / "ready.json"
-    command = ["-m", "trserve", "launch", "--preset", "profile-demo", "--port", "0"]
+    command = ["-m", "trserve", "launch", *source, "--port", "0"]
     with server_process([*command, "--ready-file", str(ready), *arguments]) as server:
         server.wait_for("ready")
         facts: dict[str, Any] = json.loads(ready.read_text())

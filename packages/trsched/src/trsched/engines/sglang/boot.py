@@ -35,6 +35,11 @@ def boot(settings: SglangSettings, arguments: dict[str, Any]) -> RoutedScheduler
     try:
         scheduler = _open(settings, arguments)
         check_scheduler(scheduler)
+        if scheduler.max_total_num_tokens < settings.kv_tokens:
+            raise EngineError(
+                f"{settings.model_path}: there is memory for {scheduler.max_total_num_tokens} "
+                f"tokens of KV, not for {settings.kv_tokens}: give the group less kv_memory"
+            )
         if scheduler.is_hybrid_swa or scheduler.is_hybrid_ssm:
             raise EngineError(
                 f"{settings.model_path}: sliding windows and state-space layers cannot be parked"
@@ -56,6 +61,8 @@ def _open(settings: SglangSettings, arguments: dict[str, Any]) -> RoutedSchedule
         os.environ.setdefault("SGLANG_CPU_OMP_THREADS_BIND", ranks_cores)
     # Ranks get their calls from us: SGLang's shared memory for that would only be left behind.
     os.environ["SGLANG_USE_MESSAGE_QUEUE_BROADCASTER"] = "0"
+    # Models may share GPUs, so that those of one model's ranks have unequal memory left.
+    os.environ["SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK"] = "0"
     # Of loading weights and capturing graphs, in the log of a server with several such processes.
     # SGLang lets rank 0 show them, whatever tqdm's own setting says.
     tqdm.__init__ = _without_bar  # type: ignore[method-assign]

@@ -65,7 +65,10 @@ def server_arguments(
     }
     if cuda:
         ours["device"] = "cuda"
-        defaults["cuda_graph_bs_decode"] = graph_batch_sizes(settings.sequences)
+        defaults |= {
+            "cuda_graph_bs_decode": graph_batch_sizes(settings.sequences),
+            "mem_fraction_static": 0.97,  # how much KV there is, the group's plan says
+        }
     else:
         ours["device"] = "cpu"
         defaults |= {

@@ -53,6 +53,14 @@ def test_a_model_that_cannot_be_loaded_is_told_and_leaves_room(
         assert engine.capacity().tokens_used == 0
 
 
+def test_more_kv_than_there_is_memory_is_told(open_engine: OpenEngine) -> None:
+    with (
+        pytest.raises(EngineError, match=r"memory for \d+ tokens of KV, not for 1000000000"),
+        open_engine(kv_tokens=10**9, mem_fraction_static=0.01),
+    ):
+        pass
+
+
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_a_deferral_row_is_split_off_before_sampling(
     open_engine: OpenEngine, tmp_path: Path, temperature: float

@@ -35,15 +35,7 @@ def boot(settings: SglangSettings, arguments: dict[str, Any]) -> RoutedScheduler
     try:
         scheduler = _open(settings, arguments)
         check_scheduler(scheduler)
-        if scheduler.max_total_num_tokens < settings.kv_tokens:
-            raise EngineError(
-                f"{settings.model_path}: there is memory for {scheduler.max_total_num_tokens} "
-                f"tokens of KV, not for {settings.kv_tokens}: give the group less kv_memory"
-            )
-        if scheduler.is_hybrid_swa or scheduler.is_hybrid_ssm:
-            raise EngineError(
-                f"{settings.model_path}: sliding windows and state-space layers cannot be parked"
-            )
+        _check_capacity(scheduler, settings)
     except (OSError, RuntimeError, ValueError) as error:
         shut_down(settings)
         raise EngineError(f"SGLang could not load {settings.model_path}: {error}") from error
@@ -95,6 +87,24 @@ def _without_bar(self: tqdm[Any], *args: Any, **kwargs: Any) -> None:
 
 
 _with_bar = tqdm.__init__
+
+
+def _check_capacity(scheduler: RoutedScheduler, settings: SglangSettings) -> None:
+    if scheduler.is_hybrid_swa or scheduler.is_hybrid_ssm:
+        raise EngineError(
+            f"{settings.model_path}: sliding windows and state-space layers cannot be parked"
+        )
+    if scheduler.max_total_num_tokens < settings.kv_tokens:
+        raise EngineError(
+            f"{settings.model_path}: there is memory for {scheduler.max_total_num_tokens} tokens "
+            f"of KV, not for {settings.kv_tokens}: ask for less kv_memory, or give SGLang more by "
+            "server_args.mem_fraction_static"
+        )
+    if scheduler.max_running_requests < settings.sequences:
+        raise EngineError(
+            f"{settings.model_path}: SGLang takes {scheduler.max_running_requests} sequences, "
+            f"not {settings.sequences}"
+        )
 
 
 def _ports(settings: SglangSettings) -> PortArgs:

@@ -113,6 +113,7 @@ SCHEDULER_ATTRIBUTES = (
     "invariant_checker",
     "is_hybrid_ssm",
     "is_hybrid_swa",
+    "max_running_requests",
     "max_total_num_tokens",
     "model_config",
     "page_size",

@@ -48,6 +48,7 @@ class Desk:
 
     def _deliver(self, batch: list[tuple[Stream, list[Event]]]) -> None:
         for stream, events in batch:
+            assert events
             self.delivered.setdefault(stream, []).extend(events)
 
     def admit(self, **fields: Any) -> tuple[Stream, int]:

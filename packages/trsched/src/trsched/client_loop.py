@@ -236,7 +236,8 @@ class ClientLoop:
             if position >= 0:
                 logprobs = events.logprobs.get(row)
                 active.commit(TokenEvent(position, events.tokens[row], events.model, logprobs))
-                self._changed[active] = None
+                if active.events:  # else it is early, and waits for another model's
+                    self._changed[active] = None
             if events.finishes[row]:
                 active.end = (position + 1, FINISHES[events.finishes[row]])
                 active.ended_by = events.model

@@ -8,7 +8,10 @@ from queue import SimpleQueue
 from trsched.request import Event, FinalEvent, GenerateRequest, TokenEvent
 
 Deliver = Callable[[list[tuple["Stream", list[Event]]]], None]
-"""Takes what one turn of the client loop has for its streams; called on that loop's thread."""
+"""Takes what one turn of the client loop has for its streams, at least one event for each.
+
+Called on that loop's thread.
+"""
 
 
 class Stream:

@@ -22,7 +22,8 @@ class Tier:
 
     price_in and price_out: USD for 1M tokens. tpot_s: seconds per output token, the tier's prior.
     prefill_rate: prompt tokens a second. slots: requests decoded at once. kv_tokens: tokens its KV
-    memory holds. context: tokens of prompt and answer together. growth: by what share of tpot_s
+    memory holds. context: tokens of prompt and answer together.
+    capabilities: bits, whose meaning is the caller's affair. growth: by what share of tpot_s
     each further running request lengthens a token's time; only a simulation reads it.
     """
 
@@ -36,6 +37,7 @@ class Tier:
     slots: int = 64
     kv_tokens: int = 100_000
     context: int = 32_768
+    capabilities: int = 0
     growth: float = 0.01
 
     def __post_init__(self) -> None:

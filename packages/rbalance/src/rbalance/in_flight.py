@@ -15,6 +15,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from numpy.typing import NDArray
+
 
 @dataclass(slots=True)
 class Flight:
@@ -25,6 +27,7 @@ class Flight:
     predicted: int
     dispatched_at: float
     left: int
+    first_at: float = 0.0
     written: int = 0
 
     @property
@@ -75,10 +78,11 @@ class InFlight:
         self.pending_prefill[instance] += prompt
         self.pending_decode[instance] += tokens
 
-    def progress(self, key: Hashable, written: int) -> Flight | None:
-        """It has written so many tokens in all; fewer than before or an unknown key do nothing.
+    def progress(self, key: Hashable, written: int, now: float) -> tuple[Flight, int] | None:
+        """It has written so many tokens in all; returned with how many of them are news.
 
-        While it runs at least one token is left, however wrong the prediction was.
+        None, and nothing happens, for no more than before or an unknown key. While it runs at least
+        one token is left, however wrong the prediction was.
         """
         flight = self._flights.get(key)
         if flight is None or written <= flight.written:
@@ -87,16 +91,18 @@ class InFlight:
         if not flight.running:
             del self._waiting[at][key]
             self._running[at][key] = flight
+            flight.first_at = now
             self.waiting[at] -= 1
             self.running[at] += 1
             self.pending_prefill[at] -= flight.prompt
             self.context[at] += flight.prompt
-        self.context[at] += written - flight.written
-        self.written[at] += written - flight.written
+        gained = written - flight.written
+        self.context[at] += gained
+        self.written[at] += gained
         left = max(1, flight.predicted - written)
         self.pending_decode[at] += left - flight.left
         flight.left, flight.written = left, written
-        return flight
+        return flight, gained
 
     def release(self, key: Hashable) -> Flight | None:
         """It has ended, well or badly; None if it isn't in flight, as after an earlier release."""
@@ -120,15 +126,15 @@ class InFlight:
         """The requests in flight on an instance."""
         return (*self._waiting[instance], *self._running[instance])
 
-    def oldest_waiting(self, instance: int) -> float | None:
-        """When its oldest waiting request was dispatched; None if none waits."""
-        return _oldest(self._waiting[instance])
+    def oldest_waiting(self) -> NDArray[np.float64]:
+        """float64 [capacity]: when each one's oldest waiting request was dispatched, NaN if none"""
+        return np.array([_oldest(flights) for flights in self._waiting])
 
-    def oldest_running(self, instance: int) -> float | None:
-        """When the request that has been running longest was dispatched; None if none runs."""
-        return _oldest(self._running[instance])
+    def oldest_running(self) -> NDArray[np.float64]:
+        """float64 [capacity]: when each one's oldest running request was dispatched, NaN if none"""
+        return np.array([_oldest(flights) for flights in self._running])
 
 
-def _oldest(flights: dict[Hashable, Flight]) -> float | None:
+def _oldest(flights: dict[Hashable, Flight]) -> float:
     first = next(iter(flights.values()), None)
-    return None if first is None else first.dispatched_at
+    return math.nan if first is None else first.dispatched_at

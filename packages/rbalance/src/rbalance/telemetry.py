@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +65,19 @@ class TelemetryBoard:
         self._others_running[instance] = self._others_waiting[instance] = 0
         self._kv_usage[instance] = np.nan
 
-    def age(self, now: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def age(self, now: float) -> NDArray[np.float64]:
         """float64 [capacity], seconds; infinity before the first reading."""
         return now - self._at
 
-    def stale(self, now: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def stale(self, now: float) -> NDArray[np.bool_]:
         """bool [capacity]."""
         return self._failed | (self.age(now) > self._stale_s)
 
-    def others(
-        self, instance: int, now: float
-    ) -> tuple[float, float]:
-        """Other gateways' requests running and waiting on an instance, as far as remembered."""
-        if now - self._at[instance] > self._forget_s:
-            return 0.0, 0.0
-        return float(self._others_running[instance]), float(self._others_waiting[instance])
+    def others(self, now: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """float64 [capacity] twice: others' requests running and waiting, as far as remembered."""
+        remembered = self.age(now) <= self._forget_s
+        return self._others_running * remembered, self._others_waiting * remembered
 
-    def kv_usage(self, now: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def kv_usage(self, now: float) -> NDArray[np.float64]:
         """float64 [capacity], 0 to 1; NaN where unknown or forgotten."""
         return np.where(self.age(now) > self._forget_s, np.nan, self._kv_usage)

@@ -52,14 +52,14 @@ PRESETS = {
 
 
 def parse_weights(text: str) -> Weights:
-    """A preset's name, or three numbers: "0.6,0.2,0.2" for quality, cost and latency.
+    """A preset's name, or three numbers: "0.6/0.2/0.2" for quality, cost and latency.
 
     Raises ConfigError: neither, or numbers that are no weights.
     """
     if text in PRESETS:
         return PRESETS[text]
     try:
-        quality, cost, latency = map(float, text.split(","))
+        quality, cost, latency = map(float, text.split("/"))
     except ValueError:
         raise ConfigError(
             "weights", f"{text!r} is neither three numbers nor one of {', '.join(PRESETS)}"

@@ -36,6 +36,11 @@ class AvengersPro:
     top_k: int = TOP_K
     beta: float = BETA
 
+    @property
+    def fallback(self) -> int:
+        """See ModelRouter."""
+        return int(self.score.mean(axis=0).argmax())
+
     def models(self, batch: Batch) -> ModelChoice:
         """See ModelRouter. Nearer clusters count more: their weights are softmax(β · cosine)."""
         assert batch.vectors is not None

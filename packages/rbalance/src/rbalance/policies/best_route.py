@@ -39,6 +39,11 @@ class BestRoute:
     threshold: float
     best_of: int = 1
 
+    @property
+    def fallback(self) -> int:
+        """See ModelRouter."""
+        return self.reference
+
     def models(self, batch: Batch) -> ModelChoice:
         """See ModelRouter."""
         assert batch.vectors is not None

@@ -33,6 +33,11 @@ class Cocktail:
     target: float
     members: int = 3
 
+    @property
+    def fallback(self) -> int:
+        """See ModelRouter."""
+        return self.cheapest_first[-1]
+
     def models(self, batch: Batch) -> ModelChoice:
         """See ModelRouter."""
         first, also = [], {}

@@ -44,10 +44,10 @@ class Infaas:
             if not len(candidates):
                 continue
             length = batch.predictions.length[row, view.model[candidates]]
-            seconds = view.tpot_s[candidates] * length * np.maximum(load / view.slots, 1)[candidates]
+            seconds = view.prior_tpot_s[candidates] * length * np.maximum(load / view.slots, 1)[candidates]
             cost = (
-                batch.prompt_tokens[row] * view.price_in[candidates]
-                + length * view.price_out[candidates]
+                batch.prompt_tokens[row] * view.input_price[candidates]
+                + length * view.output_price[candidates]
             )
             chosen = candidates[
                 cheapest_variant(

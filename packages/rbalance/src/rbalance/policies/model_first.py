@@ -37,7 +37,15 @@ class ModelChoice:
 
 
 class ModelRouter(Protocol):
-    """Chooses models without looking at load."""
+    """Chooses models without looking at load.
+
+    fallback: the model for requests whose vectors are wanted and not there in time.
+    """
+
+    @property
+    def fallback(self) -> int:
+        """See the class."""
+        ...
 
     @property
     def uses_vectors(self) -> bool:
@@ -64,7 +72,7 @@ class ModelFirst:
 
     def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
         """See Policy."""
-        choice = self._router.models(batch) if self._router is not None else None
+        choice = self._choose(batch)
         open_to = survivors(batch, state)
         turns = _Turns(state, self._dispatch, self._random)
         instance = np.full(len(batch), NO_INSTANCE, np.int32)
@@ -81,6 +89,13 @@ class ModelFirst:
                 also[row] = tuple(turns.take(candidates, model) for model in choice.also[row])
         then = choice.then if choice is not None else {}
         return Placements(instance, also, then, rerouted=turns.rerouted)
+
+    def _choose(self, batch: Batch) -> ModelChoice | None:
+        if self._router is None:
+            return None
+        if self.uses_vectors and batch.vectors is None:
+            return ModelChoice(np.full(len(batch), self._router.fallback, np.intp))
+        return self._router.models(batch)
 
 
 class _Turns:

@@ -20,6 +20,11 @@ class Passthrough:
     uses_vectors: ClassVar[bool] = False
     model: int
 
+    @property
+    def fallback(self) -> int:
+        """See ModelRouter."""
+        return self.model
+
     def models(self, batch: Batch) -> ModelChoice:
         """See ModelRouter."""
         return ModelChoice(np.full(len(batch), self.model, np.intp))

@@ -50,6 +50,11 @@ class RouteLLM:
     weak: int
     threshold: float
 
+    @property
+    def fallback(self) -> int:
+        """See ModelRouter."""
+        return self.strong
+
     def models(self, batch: Batch) -> ModelChoice:
         """See ModelRouter."""
         assert batch.vectors is not None

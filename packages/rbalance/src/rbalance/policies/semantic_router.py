@@ -48,6 +48,11 @@ class SemanticRouter:
         self.uses_vectors = classifier.uses_vectors
         self.failed_open = 0
 
+    @property
+    def fallback(self) -> int:
+        """See ModelRouter."""
+        return self._default
+
     def models(self, batch: Batch) -> ModelChoice:
         """See ModelRouter."""
         found = self._classifier.categories(batch)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from rbalance.batch import Batch
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 def survivors(batch: Batch, state: InstanceState) -> NDArray[np.bool_]:
     """bool [R, I]: open, wide enough for prompt and answer, capable, and of an allowed model."""
     view = state.view
-    tokens = batch.prompt_tokens + batch.max_tokens
-    fits = (tokens[:, None] <= view.context) & (view.open != 0)
+    tokens = batch.prompt_tokens.astype(np.int64) + batch.max_tokens
+    fits = (tokens[:, None] <= view.context_window) & view.healthy & ~view.draining
     fits &= (batch.needs[:, None] & ~view.capabilities) == 0
     if batch.allowed is not None:
         fits &= batch.allowed[:, view.model]

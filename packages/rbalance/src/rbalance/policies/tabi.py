@@ -26,6 +26,11 @@ class Tabi:
     cascade: tuple[int, ...]
     trust: float
 
+    @property
+    def fallback(self) -> int:
+        """See ModelRouter."""
+        return self.cascade[-1]
+
     def models(self, batch: Batch) -> ModelChoice:
         """See ModelRouter."""
         trusted = batch.predictions.quality[:, list(self.cascade)] >= self.trust

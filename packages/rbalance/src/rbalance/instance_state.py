@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rbalance.cluster import Cluster, Tier
+    from rbalance.in_flight import Flight
 
 TYPICAL_TOKENS = 256.0
 """Expected of another gateway's request where no prior is known."""
@@ -136,11 +137,11 @@ class InstanceState:
             self._activity.add(flight.instance, now, written=gained)
         self._write(flight.instance)
 
-    def release(self, key: Hashable, now: float) -> None:
-        """It has ended: complete, failed or aborted. Again, or an unknown key: nothing happens."""
+    def release(self, key: Hashable, now: float) -> Flight | None:
+        """It has ended: complete, failed or aborted. Again, or an unknown key: None."""
         flight = self.in_flight.release(key)
         if flight is None:
-            return
+            return None
         seconds = now - flight.first_at
         if flight.written > 1 and seconds > 0:
             tpot = seconds / (flight.written - 1)
@@ -148,6 +149,7 @@ class InstanceState:
         else:
             self._activity.add(flight.instance, now, finished=1)
         self._write(flight.instance)
+        return flight
 
     def report(self, instance: int, told: Telemetry, now: float) -> None:
         """A reading of an instance's own figures; the view has it from the next `refresh` on."""

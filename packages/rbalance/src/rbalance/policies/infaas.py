@@ -59,6 +59,9 @@ class Infaas:
             load[chosen] += 1
         return Placements(instance)
 
+    def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
+        """See Policy: nothing to learn."""
+
 
 def cheapest_variant(
     accuracy: NDArray[np.floating],

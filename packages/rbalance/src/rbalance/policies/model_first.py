@@ -90,6 +90,9 @@ class ModelFirst:
         then = choice.then if choice is not None else {}
         return Placements(instance, also, then, rerouted=turns.rerouted)
 
+    def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
+        """See Policy: nothing to learn."""
+
     def _choose(self, batch: Batch) -> ModelChoice | None:
         if self._router is None:
             return None

@@ -47,3 +47,7 @@ class Policy(Protocol):
     def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
         """One placement for each request; the state is only read, and left as it was."""
         ...
+
+    def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
+        """An instance took so long for the tokens after a request's first; for what learns."""
+        ...

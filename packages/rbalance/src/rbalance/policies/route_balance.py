@@ -83,6 +83,11 @@ class RouteBalance:
         unusable = counted.quality_priors + counted.length_priors + counted.tpot_priors
         return Placements(chosen, unusable=unusable)
 
+    def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
+        """See Policy."""
+        if self._tpot is not None:
+            self._tpot.observe(instance, tokens, seconds, now)
+
     def _estimate(self, batch: Batch, state: InstanceState, now: float) -> None:
         view = state.view
         if self._tpot is None:

@@ -23,9 +23,9 @@ def test_sizes_and_deadlines_follow_the_share_of_congested_instances(
 
 
 def test_limits_that_cannot_be_are_refused_by_name() -> None:
-    with pytest.raises(ConfigError, match="batch.size"):
+    with pytest.raises(ConfigError, match=r"batch\.size"):
         BatchLimits(0, 0.1)
-    with pytest.raises(ConfigError, match="batch.delay_s"):
+    with pytest.raises(ConfigError, match=r"batch\.delay_s"):
         BatchLimits(1, math.nan)
 
 

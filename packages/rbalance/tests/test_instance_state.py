@@ -1,4 +1,4 @@
-"""rbalance.instance_state: whatever happens in whatever order, accounts add up and end at nothing."""
+"""rbalance.instance_state: whatever happens in whatever order, accounts add up and end at zero."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Cluster:
 
     @property
     def tier_of(self) -> NDArray[np.intp]:
-        """intp [I]: each instance's tier."""
+        """Intp [I]: each instance's tier."""
         return np.repeat(np.arange(len(self.tiers)), [tier.instances for tier in self.tiers])
 
     @property

@@ -1,10 +1,10 @@
 """What a gateway knows of its instances: its own requests in flight, what they say of themselves,
-and the two combined in the view that decisions are made on (article, section 三: dead reckoning).
+and the two combined in the view that decisions are made on (article, section 3: dead reckoning).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,7 +44,8 @@ class InstanceState:
         forget_s: float = 10.0,
     ) -> None:
         """typical_tokens: by model, in the cluster's order; None: 256 each. capacity: None: as many
-        as the cluster has. Raises ConfigError if they are fewer."""
+        as the cluster has. Raises ConfigError if they are fewer.
+        """
         given = cluster.instances
         capacity = len(given) if capacity is None else capacity
         if capacity < len(given):
@@ -173,7 +174,7 @@ class InstanceState:
         own, view = self.in_flight, self.view
         age = self.telemetry.age(now)
         rates = self._activity.rates(now, "dispatched", "finished", "read", "written")
-        known = {
+        known: dict[str, NDArray[Any]] = {
             "running": view.running,
             "waiting": view.waiting,
             "slots": view.slots,

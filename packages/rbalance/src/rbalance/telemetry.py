@@ -70,7 +70,7 @@ class TelemetryBoard:
         return now - self._at
 
     def stale(self, now: float) -> NDArray[np.bool_]:
-        """bool [capacity]."""
+        """Bool [capacity]."""
         return self._failed | (self.age(now) > self._stale_s)
 
     def others(self, now: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

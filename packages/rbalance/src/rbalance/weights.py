@@ -1,4 +1,4 @@
-"""What a decision weighs: quality, cost and latency, in shares of 1 (article, section 三, S(r,i))."""
+"""What a decision weighs: quality, cost and latency, shares of 1 (article, section 3, S(r,i))."""
 
 from __future__ import annotations
 

@@ -80,4 +80,4 @@ def fit_avengers_pro(
 
 def _scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:
     low, high = values.min(axis=1, keepdims=True), values.max(axis=1, keepdims=True)
-    return (values - low) / np.where(high > low, high - low, 1.0)
+    return np.asarray((values - low) / np.where(high > low, high - low, 1.0))

@@ -1,5 +1,6 @@
 """RouteBalance taken apart, for comparison: the same score chooses the model without any load, then
-load alone chooses the instance."""
+load alone chooses the instance.
+"""
 
 from __future__ import annotations
 

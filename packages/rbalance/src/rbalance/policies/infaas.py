@@ -36,7 +36,7 @@ class Infaas:
         """See Policy."""
         view = state.view
         open_to = survivors(batch, state)
-        load = view.running + view.waiting.astype(np.float64)
+        load = (view.running + view.waiting).astype(np.float64)
         accuracy = self._accuracy[view.model]
         instance = np.full(len(batch), NO_INSTANCE, np.int32)
         for row in range(len(batch)):
@@ -44,14 +44,19 @@ class Infaas:
             if not len(candidates):
                 continue
             length = batch.predictions.length[row, view.model[candidates]]
-            seconds = view.prior_tpot_s[candidates] * length * np.maximum(load / view.slots, 1)[candidates]
+            queued = np.maximum(load[candidates] / view.slots[candidates], 1)
+            seconds = view.prior_tpot_s[candidates] * length * queued
             cost = (
                 batch.prompt_tokens[row] * view.input_price[candidates]
                 + length * view.output_price[candidates]
             )
             chosen = candidates[
                 cheapest_variant(
-                    accuracy[candidates], seconds, cost, load[candidates], self._least,
+                    accuracy[candidates],
+                    seconds,
+                    cost,
+                    load[candidates],
+                    self._least,
                     self._latency_s,
                 )
             ]

@@ -32,7 +32,7 @@ class Labelled:
 
     @property
     def cheapest_first(self) -> NDArray[np.intp]:
-        """intp [M]: the models by mean cost."""
+        """Intp [M]: the models by mean cost."""
         return np.argsort(self.mean_cost, kind="stable")
 
     @property

@@ -109,7 +109,7 @@ class _Turns:
     ) -> None:
         view = state.view
         self._model = view.model
-        self._load = view.running + view.waiting.astype(np.float64)
+        self._load = (view.running + view.waiting).astype(np.float64)
         self._last = view.last_assigned.astype(np.int64)
         self._next = int(self._last.max(initial=0))
         self._dispatch = dispatch

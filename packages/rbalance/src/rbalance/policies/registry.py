@@ -167,8 +167,8 @@ def _semantic_router(of: Ingredients, options: _Options) -> ModelRouter:
 
 def _tabi(of: Ingredients, options: _Options) -> ModelRouter:
     data = of.training
-    order = [int(model) for model in data.cheapest_first if model != data.strongest]
-    return Tabi((order[0] if order else data.strongest, data.strongest), options.number("trust", 0.5))
+    cascade = dict.fromkeys((int(data.cheapest_first[0]), data.strongest))
+    return Tabi(tuple(cascade), options.number("trust", 0.5))
 
 
 def _cocktail(of: Ingredients, options: _Options) -> ModelRouter:

@@ -1,5 +1,5 @@
 """RouteBalance: one score over quality, cost and latency chooses the instance itself (article,
-section 三). The scoring is `trcore.assign`'s.
+section 3). The scoring is `trcore.assign`'s.
 """
 
 from __future__ import annotations

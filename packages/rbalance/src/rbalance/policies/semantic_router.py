@@ -77,7 +77,8 @@ class NearestCategory:
 
 def fit_semantic_router(data: Labelled, tolerance: float = 0.05) -> SemanticRouter:
     """Categories are the labelled prompts' own; the cheapest model within `tolerance` of a
-    category's best mean score answers it. The default is the model that is best over all."""
+    category's best mean score answers it. The default is the model that is best over all.
+    """
     category = np.array(data.category)
     names = tuple(str(name) for name in np.unique(category))
     centres = np.array([data.vectors[category == name].mean(axis=0) for name in names])

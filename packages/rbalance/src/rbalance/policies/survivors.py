@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def survivors(batch: Batch, state: InstanceState) -> NDArray[np.bool_]:
-    """bool [R, I]: open, wide enough for prompt and answer, capable, and of an allowed model."""
+    """Bool [R, I]: open, wide enough for prompt and answer, capable, and of an allowed model."""
     view = state.view
     tokens = batch.prompt_tokens.astype(np.int64) + batch.max_tokens
     fits = (tokens[:, None] <= view.context_window) & view.healthy & ~view.draining

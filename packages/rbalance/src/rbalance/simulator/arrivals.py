@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def poisson(rate: float, n: int, seed: int) -> NDArray[np.float64]:
     """`n` arrivals of a Poisson process with `rate` requests a second."""
-    return np.random.default_rng(seed).exponential(1 / rate, n).cumsum()
+    return np.asarray(np.random.default_rng(seed).exponential(1 / rate, n).cumsum())
 
 
 def gamma(rate: float, n: int, seed: int, burstiness: float = 4.0) -> NDArray[np.float64]:
@@ -34,7 +34,7 @@ def gamma(rate: float, n: int, seed: int, burstiness: float = 4.0) -> NDArray[np
     burstiness: the gaps' squared coefficient of variation; 1 is Poisson, more comes in bursts.
     """
     shape = 1 / burstiness
-    return np.random.default_rng(seed).gamma(shape, 1 / (rate * shape), n).cumsum()
+    return np.asarray(np.random.default_rng(seed).gamma(shape, 1 / (rate * shape), n).cumsum())
 
 
 def stepped(rates: list[tuple[float, float]], seed: int) -> NDArray[np.float64]:
@@ -52,7 +52,7 @@ def at_rate(arrivals: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
     """The same pattern, stretched or squeezed to a mean of `rate` requests a second."""
     if not len(arrivals) or arrivals[-1] == 0:
         return arrivals
-    return arrivals * (len(arrivals) / rate / arrivals[-1])
+    return arrivals * float(len(arrivals) / rate / arrivals[-1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,13 +80,13 @@ def _rows(file: TextIO, path: Path) -> Iterator[tuple[float, float, float]]:
     try:
         if kind == "csv":
             for row in csv.DictReader(file):
-                lengths = (row.get("ContextTokens"), row.get("GeneratedTokens"))
-                yield (_seconds(row["TIMESTAMP"]), *map(_tokens, lengths))
+                read, written = row.get("ContextTokens"), row.get("GeneratedTokens")
+                yield _seconds(row["TIMESTAMP"]), _tokens(read), _tokens(written)
         else:
             for line in file:
                 fields = json.loads(line)
-                lengths = (fields.get("input_length"), fields.get("output_length"))
-                yield (fields["timestamp"] / 1e3, *map(_tokens, lengths))
+                read, written = fields.get("input_length"), fields.get("output_length")
+                yield fields["timestamp"] / 1e3, _tokens(read), _tokens(written)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path}: neither Azure's trace (CSV with TIMESTAMP) nor Mooncake's (JSON lines with"

@@ -43,8 +43,16 @@ class Outcome:
     def empty(cls, arrival: NDArray[np.float64]) -> Outcome:
         """Before anything happened."""
         n = len(arrival)
-        none = [np.full(n, np.nan) for _ in range(4)]
-        return cls(arrival, *none, np.zeros(n), np.full(n, -1, np.int32), np.full(n, -1, np.int32))
+        return cls(
+            arrival=arrival,
+            dispatched=np.full(n, np.nan),
+            first=np.full(n, np.nan),
+            finished=np.full(n, np.nan),
+            quality=np.full(n, np.nan),
+            usd=np.zeros(n),
+            model=np.full(n, -1, np.int32),
+            instance=np.full(n, -1, np.int32),
+        )
 
     @property
     def e2e(self) -> NDArray[np.float64]:

@@ -75,9 +75,7 @@ class PromptPool:
         priced = [tiers[model] for model in cluster.models]
         read = np.array([tier.price_in for tier in priced])
         written = np.array([tier.price_out for tier in priced])
-        cost = (
-            self.train_prompt[:, None] * read + self.train_length[:, columns] * written
-        ) / 1e6
+        cost = (self.train_prompt[:, None] * read + self.train_length[:, columns] * written) / 1e6
         return Labelled(
             cluster.models,
             self.train_vectors,
@@ -92,7 +90,7 @@ class PromptPool:
         return Prior(cluster.models, self.prior.quality[columns], self.prior.length[columns])
 
     def columns(self, cluster: Cluster) -> NDArray[np.intp]:
-        """intp [M of the cluster]: where its models' labels are. Raises ConfigError."""
+        """Intp [M of the cluster]: where its models' labels are. Raises ConfigError."""
         if missing := [model for model in cluster.models if model not in self.models]:
             raise ConfigError("models", f"no labels of {missing[0]!r}")
         return np.array([self.models.index(model) for model in cluster.models], np.intp)

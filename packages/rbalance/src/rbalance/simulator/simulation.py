@@ -84,7 +84,7 @@ class Simulation:
         self._instances = [SimulatedInstance(tier) for tier in cluster.instances]
         self._versions = [0] * len(self._instances)
         typical = workload.prior.length.tolist()
-        self._gateways = [
+        self.gateways = [
             Gateway(InstanceState(cluster, typical), policy, scheduler) for policy in policies
         ]
         self.outcome = Outcome.empty(workload.arrival)
@@ -112,7 +112,7 @@ class Simulation:
         heapq.heappush(self._events, (when, self._order, happens, arguments))
 
     def _arrive(self, now: float, row: int) -> None:
-        gateway = self._gateways[row % len(self._gateways)]
+        gateway = self.gateways[row % len(self.gateways)]
         gateway.queue.add(row, now)
         self._start_batches(now, gateway)
         if row + 1 < len(self._workload):
@@ -192,7 +192,7 @@ class Simulation:
     def _advance(self, now: float, instance: int) -> None:
         for at, key, last in self._instances[instance].advance(now):
             row = self._answers.row_of(key)
-            gateway = self._gateways[row % len(self._gateways)]
+            gateway = self.gateways[row % len(self.gateways)]
             if not last:
                 self._answers.first_token(key, at)
                 gateway.state.progress(key, 1, at)
@@ -215,10 +215,10 @@ class Simulation:
             self._advance(now, instance)
             for key, written in simulated.written():
                 row = self._answers.row_of(key)
-                state = self._gateways[row % len(self._gateways)].state
+                state = self.gateways[row % len(self.gateways)].state
                 state.progress(key, written, now)
             told = Telemetry(simulated.running, simulated.waiting, simulated.kv_usage)
-            for gateway in self._gateways:
+            for gateway in self.gateways:
                 gateway.state.report(instance, told, now)
         self._at(now + TELEMETRY_S, self._poll)
 

@@ -94,4 +94,4 @@ class Workload:
 
 
 def _tokens(length: NDArray[np.floating]) -> NDArray[np.int32]:
-    return np.clip(np.rint(length), 1, MAX_TOKENS).astype(np.int32)
+    return np.asarray(np.clip(np.rint(length), 1, MAX_TOKENS).astype(np.int32))

@@ -13,6 +13,7 @@ from rbalance.weights import Weights
 
 RELIEF = Weights(0.0, 0.0, 1.0)
 """Where a controller leads when nothing else helps: latency alone."""
+_NEXT_TO_NOTHING = 1e-2  # requests: what is left of one after 46 s, at a window of 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,7 @@ class SloSettings:
 
     rate: how much of the way from `base` to `relief` the weights may move in a second, at most;
     the further off target, the more of it is used. Back they move at `recovery` of that, so that a
-    load near the limit does not make them swing.
+    load near the limit does not make them swing. window_s: how far back latencies count, fading.
     """
 
     target_s: float
@@ -30,10 +31,11 @@ class SloSettings:
     hysteresis: float = 0.1
     rate: float = 0.2
     recovery: float = 0.25
+    window_s: float = 10.0
 
     def __post_init__(self) -> None:
         """Raises ConfigError: a number that cannot be."""
-        for name in ("target_s", "rate", "recovery"):
+        for name in ("target_s", "rate", "recovery", "window_s"):
             if not 0 < (value := getattr(self, name)) < math.inf:
                 raise ConfigError(f"slo.{name}", f"must be above 0, not {value}")
         if not 0 <= self.hysteresis < 1:
@@ -43,7 +45,7 @@ class SloSettings:
 def next_share(share: float, observed_s: float, elapsed_s: float, slo: SloSettings) -> float:
     """The share of the way to relief, 0 to 1, after `elapsed_s` seconds at a latency.
 
-    observed_s: mean or percentile of what ended lately; NaN if nothing did: nothing moves.
+    observed_s: mean of what ended lately; NaN if nothing did: nothing moves.
     """
     off = observed_s / slo.target_s - 1
     if math.isnan(off) or abs(off) <= slo.hysteresis:
@@ -53,13 +55,13 @@ def next_share(share: float, observed_s: float, elapsed_s: float, slo: SloSettin
 
 
 class SloController:
-    """Keeps the share, and the latencies seen since the last move."""
+    """Keeps the share, and fading sums of the latencies seen."""
 
     def __init__(self, slo: SloSettings, now: float = 0.0) -> None:
         self._slo = slo
         self._moved_at = now
         self._sum = 0.0
-        self._count = 0
+        self._count = 0.0
         self.share = 0.0
 
     @property
@@ -73,8 +75,10 @@ class SloController:
         self._count += 1
 
     def move(self, now: float) -> Weights:
-        """Adjust by the mean since the last move; the weights to use from now on."""
-        mean = self._sum / self._count if self._count else math.nan
-        self.share = next_share(self.share, mean, now - self._moved_at, self._slo)
-        self._moved_at, self._sum, self._count = now, 0.0, 0
+        """Adjust by the mean of late; the weights to use from now on."""
+        elapsed = now - self._moved_at
+        mean = self._sum / self._count if self._count > _NEXT_TO_NOTHING else math.nan
+        self.share = next_share(self.share, mean, elapsed, self._slo)
+        fade = math.exp(-elapsed / self._slo.window_s)
+        self._moved_at, self._sum, self._count = now, self._sum * fade, self._count * fade
         return self.weights

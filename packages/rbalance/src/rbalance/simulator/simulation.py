@@ -80,6 +80,7 @@ class Simulation:
         if not policies:
             raise ConfigError("policies", "each gateway needs one, and there must be a gateway")
         self._workload = workload
+        self._arrival: list[float] = workload.arrival.tolist()
         self._scheduler = scheduler
         self._instances = [SimulatedInstance(tier) for tier in cluster.instances]
         self._versions = [0] * len(self._instances)
@@ -98,7 +99,7 @@ class Simulation:
 
     def run(self) -> Outcome:
         """Until every request has ended."""
-        self._at(self._workload.arrival[0], self._arrive, 0)
+        self._at(self._arrival[0], self._arrive, 0)
         self._at(0.0, self._poll)
         if self._slo is not None:
             self._at(SLO_EVERY_S, self._move_weights)
@@ -115,13 +116,13 @@ class Simulation:
         gateway = self.gateways[row % len(self.gateways)]
         gateway.queue.add(row, now)
         self._start_batches(now, gateway)
-        if row + 1 < len(self._workload):
-            self._at(self._workload.arrival[row + 1], self._arrive, row + 1)
+        if row + 1 < len(self._arrival):
+            self._at(self._arrival[row + 1], self._arrive, row + 1)
 
     def _start_batches(self, now: float, gateway: Gateway) -> None:
         while rows := gateway.queue.take(now):
             done = now + self._scheduler.time.seconds(len(rows))
-            deadline = max(now, self._workload.arrival[rows[0]] + self._scheduler.timeout_s)
+            deadline = max(now, self._arrival[rows[0]] + self._scheduler.timeout_s)
             late = done > deadline
             self.outcome.batches += 1
             self.outcome.late += late
@@ -208,7 +209,7 @@ class Simulation:
             elif self._answers.ended(row):
                 self._unfinished -= 1
                 if self._slo is not None:
-                    self._slo.observe(at - self._workload.arrival[row])
+                    self._slo.observe(at - self._arrival[row])
 
     def _poll(self, now: float) -> None:
         for instance, simulated in enumerate(self._instances):

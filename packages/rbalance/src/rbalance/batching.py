@@ -126,6 +126,12 @@ class BatchQueue(Generic[Item]):
         self._at_once = False
         return [self._queue.popleft()[1] for _ in range(size)]
 
+    def drain(self) -> list[Item]:
+        """All that waits, oldest first, taken without a decision."""
+        items = [item for _, item in self._queue]
+        self._queue.clear()
+        return items
+
     def decided(self, congested: float | None) -> None:
         """A decision is done. congested: see BatchSizing.limits."""
         self._deciding -= 1

@@ -33,3 +33,7 @@ class MissingExtraError(RbalanceError, ImportError):
             f"pip install 'rbalance[{extra}]'"
         )
         self.name = library
+
+
+class NoInstanceError(RbalanceError):
+    """A request that no instance may take; the message says what stands against which."""

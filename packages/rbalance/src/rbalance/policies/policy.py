@@ -26,6 +26,7 @@ class Placements:
     instances that answer at the same time. then: by row, models that are asked one after another
     once the answer before has come; the last answer counts.
     rerouted: requests whose policy chose a model without an open instance and that go elsewhere.
+    relaxed: placed above their ceilings, as the policy's rules allow.
     unusable: predictions that were not finite, for which a prior stood in.
     """
 
@@ -33,6 +34,7 @@ class Placements:
     also: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     then: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     rerouted: int = 0
+    relaxed: int = 0
     unusable: int = 0
 
 

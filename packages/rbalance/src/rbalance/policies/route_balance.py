@@ -81,7 +81,7 @@ class RouteBalance:
             commit=False,
         )
         unusable = counted.quality_priors + counted.length_priors + counted.tpot_priors
-        return Placements(chosen, unusable=unusable)
+        return Placements(chosen, relaxed=counted.relaxed, unusable=unusable)
 
     def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
         """See Policy."""

@@ -194,6 +194,11 @@ def choose(
     return best, scored, relaxed
 
 
+def account(tokens: float) -> float:
+    """What is below 0 or no number counts as nothing."""
+    return min(tokens, 2.0**53) if tokens > 0 else 0.0
+
+
 def open_instances(view: Any, counted: PlainAssigned) -> list[Instance]:
     """The rows that may be given something, as the batch sees them."""
     found = []
@@ -213,10 +218,10 @@ def open_instances(view: Any, counted: PlainAssigned) -> list[Instance]:
                 output_usd=float(view.output_price[i]) / 1e6,
                 tpot=min(max(tpot, 1e-3), 1e3),
                 slots=int(view.slots[i]),
-                running=int(view.running[i]),
-                waiting=int(view.waiting[i]),
-                pending_decode=float(view.pending_decode[i]),
-                pending_prefill=float(view.pending_prefill[i]),
+                running=max(int(view.running[i]), 0),
+                waiting=max(int(view.waiting[i]), 0),
+                pending_decode=account(float(view.pending_decode[i])),
+                pending_prefill=account(float(view.pending_prefill[i])),
                 prefill_s=1.0 / rate if rate > 0 else 0.0,
                 last=int(view.last_assigned[i]),
                 window=int(view.context_window[i]),
@@ -311,9 +316,9 @@ def reference_assign(
         at.waiting += 1
         at.pending_prefill += request.prompt
         at.pending_decode += int(tokens[r])
-    if commit:
-        for at in pool:
-            for name in ("waiting", "pending_prefill", "pending_decode"):
-                getattr(view, name)[at.index] = getattr(at, name)
-            view.last_assigned[at.index] = at.last
+        if commit:
+            view.waiting[at.index] += 1
+            view.pending_prefill[at.index] += request.prompt
+            view.pending_decode[at.index] += int(tokens[r])
+            view.last_assigned[at.index] = sequence
     return counted

@@ -5,7 +5,6 @@ from pathlib import Path
 import trcore
 import trcore._core
 
-
 STUBS = sorted(Path(trcore.__file__).with_name("_core").glob("[a-z]*.pyi"))
 
 

@@ -92,7 +92,7 @@ class TrainingSet:
                 quality[row, column] = record.scores.get(name, np.nan)
                 length[row, column] = record.out_chars.get(name, np.nan)
         prompts = tuple(record.prompt for record in kept)
-        return cls(names, prompts, quality, length / np.asarray(ratios, np.float32))
+        return cls(names, prompts, quality, length / ratios)
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> TrainingSet:
         """The prompts of some rows. Raises TrainingError if they leave a model without scores."""
@@ -124,7 +124,7 @@ def _bytes(prompt: str) -> bytes:
     return prompt.encode("utf-8", "surrogatepass")
 
 
-def _ratios(names: Sequence[str], given: float | Mapping[str, float]) -> list[float]:
+def _ratios(names: Sequence[str], given: float | Mapping[str, float]) -> NDArray[np.float32]:
     if not isinstance(given, Mapping):
         given = dict.fromkeys(names, given)
     elif unknown := sorted(given.keys() - set(names)):
@@ -133,4 +133,4 @@ def _ratios(names: Sequence[str], given: float | Mapping[str, float]) -> list[fl
     for name, ratio in zip(names, ratios, strict=True):
         if not 0.0 < ratio < np.inf:
             raise ConfigError("chars_per_token", f"must be above 0, not {ratio} ({name})")
-    return ratios
+    return np.array(ratios, np.float32)

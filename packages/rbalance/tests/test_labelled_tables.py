@@ -14,10 +14,11 @@ from rbalance import RecordError
 from rbalance.labelled_tables import read_labelled
 
 BENCH = [
-    (
-        "sample_id,prompt,eval_name,a/x,b,a/x|model_response,b|model_response,"
-        "a/x|total_cost,b|total_cost,oracle_model_to_route_to"
-    ).split(","),
+    [
+        *("sample_id", "prompt", "eval_name"),
+        *("a/x", "b", "a/x|model_response", "b|model_response", "a/x|total_cost", "b|total_cost"),
+        "oracle_model_to_route_to",
+    ],
     ["mmlu.1", 'Say\n"hi"', "mmlu", "1.0", "0.25", "hello", "", "0.1", "0.2", "a/x"],
     ["mmlu.2", "Why?", "mmlu", "", "0.0", "", "because", "0.1", "0.2", "no_model_correct"],
 ]

@@ -29,4 +29,4 @@ class WordEmbedder:
         for row, prompt in enumerate(prompts):
             for word in re.findall(r"\w+", prompt.lower()) or ["nothing"]:
                 vectors[row, zlib.crc32(word.encode()) % self.dimension] += 1
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))

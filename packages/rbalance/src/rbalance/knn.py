@@ -112,7 +112,7 @@ class KnnPredictor:
 
     def predict_vectors(self, vectors: NDArray[np.float32]) -> Predictions:
         """The same for prompts embedded before: float32 [R, D]; NaN in a row gives the prior."""
-        usable = np.isfinite(vectors).all(axis=1)
+        usable = np.asarray(np.isfinite(vectors).all(axis=1))
         if not usable.all():
             vectors = np.where(usable[:, None], vectors, np.float32(0))
         similarity, rows = self._nearest.search(vectors, self._k)

@@ -45,7 +45,7 @@ class TrainingSet:
                 f"labels of shape {self.quality.shape} and {self.length.shape}, not {shape}"
             )
         self._check(self.quality, "score", low=0.0, high=1.0)
-        self._check(self.length, "answer length", low=0.0, high=np.finfo(np.float32).max)
+        self._check(self.length, "answer length", low=0.0, high=float(np.finfo(np.float32).max))
         unlabelled = np.isnan(self.quality).all(axis=0)
         if unlabelled.any():
             name = self.models[int(unlabelled.argmax())]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rbalance.training_set import TrainingSet
 
 K = 10
-_NEAR = 0.05  # two prompts nearer than about this (1 - cosine) count alike: labels are noisy
+NEAR = 0.05  # two prompts nearer than about this (1 - cosine) count alike: labels are noisy
 _FITTING_BATCH = 64
 
 
@@ -103,8 +103,8 @@ class KnnPredictor:
         self._nearest = NearestPrompts(fit.vectors.astype(np.float32), index)
         self._k = fit.k
         labels = np.stack([fit.quality, fit.length], axis=1)  # [N, 2, M]
-        self._known = ~np.isnan(labels)
-        self._labels = np.where(self._known, labels, 0.0).astype(np.float32)
+        self._known: NDArray[np.bool_] = np.isfinite(labels)
+        self._labels: NDArray[np.float32] = np.nan_to_num(labels)
 
     def predict(self, prompts: Sequence[str]) -> Predictions:
         """One row for each prompt."""
@@ -112,7 +112,7 @@ class KnnPredictor:
 
     def predict_vectors(self, vectors: NDArray[np.float32]) -> Predictions:
         """The same for prompts embedded before: float32 [R, D]; NaN in a row gives the prior."""
-        usable = np.isfinite(vectors).all(axis=1)
+        usable = np.asarray(np.isfinite(vectors).all(axis=1))
         if not usable.all():
             vectors = np.where(usable[:, None], vectors, np.float32(0))
         similarity, rows = self._nearest.search(vectors, self._k)
@@ -130,8 +130,8 @@ class KnnPredictor:
 
 
 def _weights(similarity: NDArray[np.float32]) -> NDArray[np.float32]:
-    distance = np.maximum(1.0 - similarity, 0.0)
-    return (_NEAR / (distance + _NEAR)).astype(np.float32)
+    distance = np.maximum(np.float32(1.0) - similarity, np.float32(0.0))
+    return np.asarray(NEAR / (distance + NEAR), np.float32)
 
 
 def _prior(data: TrainingSet, default_length: float | None) -> Prior:
@@ -148,8 +148,8 @@ def _prior(data: TrainingSet, default_length: float | None) -> Prior:
     length = np.where(unknown, default_length or 0.0, sums / counts)
     return Prior(
         models=data.models,
-        quality=np.nanmean(data.quality, axis=0, dtype=np.float64).astype(np.float32),
-        length=np.maximum(length, 1.0).astype(np.float32),
+        quality=np.asarray(np.nanmean(data.quality, axis=0, dtype=np.float64), np.float32),
+        length=np.asarray(np.maximum(length, 1.0), np.float32),
     )
 
 

@@ -18,7 +18,7 @@ class Predictions:
     """Expected answers of M models to R prompts; every number is finite.
 
     quality: float32 [R, M], 0 to 1. length: float32 [R, M], output tokens, at least 1.
-    from_prior: bool [R, M], where nothing was known of the prompt and the model's prior stands.
+    from_prior: bool [R, M], where the quality is the model's prior: nothing alike was labelled.
     """
 
     quality: NDArray[np.float32]

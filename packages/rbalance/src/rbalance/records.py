@@ -106,7 +106,7 @@ def read_records(path: str | os.PathLike[str]) -> Iterator[LabelledPrompt]:
 
 
 @contextmanager
-def open_file(path: Path) -> Iterator[io.BufferedIOBase]:
+def open_file(path: Path) -> Iterator[gzip.GzipFile | io.BufferedReader]:
     """A file's bytes, unzipped where its first two say that they are gzip's."""
     with path.open("rb") as plain:
         zipped = plain.read(2) == _GZIP_MAGIC

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -12,7 +13,7 @@ import numpy as np
 from rbalance.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
@@ -42,7 +43,8 @@ class SentenceEmbedder:
         except ImportError as missing:
             raise MissingExtraError("sentence-transformers", "predict") from missing
         try:
-            self._model = SentenceTransformer(str(_local(model)), device="cpu")
+            with _no_loading_bar():
+                self._model = SentenceTransformer(str(_local(model)), device="cpu")
         except (OSError, ValueError) as error:
             reason = str(error).partition("\n")[0]
             raise ConfigError(
@@ -66,6 +68,20 @@ class SentenceEmbedder:
         vectors = np.asarray(found, np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)  # bf16 rounds lengths too
         return vectors
+
+
+@contextmanager
+def _no_loading_bar() -> Iterator[None]:
+    """Keep transformers from drawing on a server's or a command's standard error."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _local(model: str) -> str | Path:

@@ -45,7 +45,7 @@ class TrainingSet:
                 f"labels of shape {self.quality.shape} and {self.length.shape}, not {shape}"
             )
         self._check(self.quality, "score", low=0.0, high=1.0)
-        self._check(self.length, "answer length", low=0.0, high=np.finfo(np.float32).max)
+        self._check(self.length, "answer length", low=0.0, high=float(np.finfo(np.float32).max))
         unlabelled = np.isnan(self.quality).all(axis=0)
         if unlabelled.any():
             name = self.models[int(unlabelled.argmax())]
@@ -92,7 +92,7 @@ class TrainingSet:
                 quality[row, column] = record.scores.get(name, np.nan)
                 length[row, column] = record.out_chars.get(name, np.nan)
         prompts = tuple(record.prompt for record in kept)
-        return cls(names, prompts, quality, length / np.asarray(ratios, np.float32))
+        return cls(names, prompts, quality, length / ratios)
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> TrainingSet:
         """The prompts of some rows. Raises TrainingError if they leave a model without scores."""
@@ -124,7 +124,7 @@ def _bytes(prompt: str) -> bytes:
     return prompt.encode("utf-8", "surrogatepass")
 
 
-def _ratios(names: Sequence[str], given: float | Mapping[str, float]) -> list[float]:
+def _ratios(names: Sequence[str], given: float | Mapping[str, float]) -> NDArray[np.float32]:
     if not isinstance(given, Mapping):
         given = dict.fromkeys(names, given)
     elif unknown := sorted(given.keys() - set(names)):
@@ -133,4 +133,4 @@ def _ratios(names: Sequence[str], given: float | Mapping[str, float]) -> list[fl
     for name, ratio in zip(names, ratios, strict=True):
         if not 0.0 < ratio < np.inf:
             raise ConfigError("chars_per_token", f"must be above 0, not {ratio} ({name})")
-    return ratios
+    return np.array(ratios, np.float32)

@@ -50,19 +50,25 @@ class TpotRecord(msgspec.Struct, frozen=True, kw_only=True):
         tpot_s: float,
     ) -> TpotRecord:
         """From an instance's row of the state array: float32 [17], NaN for unknown."""
-        known = {
+        known: dict[str, float | None] = {
             feature.name: float(value)
             for feature, value in zip(STATE_FEATURES, state, strict=True)
             if not np.isnan(value)
         }
-        return cls(tier=tier, state=known, prompt=prompt, predicted=predicted, tpot_s=tpot_s)
+        return cls(
+            tier=tier,
+            state=known,
+            prompt=float(prompt),  # numpy's numbers too, which msgspec does not encode
+            predicted=float(predicted),
+            tpot_s=float(tpot_s),
+        )
 
     def state_row(self) -> NDArray[np.float32]:
         """float32 [17], NaN for unknown. Raises KeyError for a name that is no state feature."""
-        row = unknown_state(1)[0]
+        state = unknown_state(1)
         for name, value in self.state.items():
-            row[STATE_COLUMN[name]] = np.nan if value is None else value
-        return row
+            state[0, STATE_COLUMN[name]] = np.nan if value is None else value
+        return np.asarray(state[0])
 
 
 def read_tpot_records(path: Path) -> Iterator[TpotRecord]:

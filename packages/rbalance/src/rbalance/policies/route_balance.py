@@ -5,7 +5,7 @@ section 3). The scoring is `trcore.assign`'s.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -14,11 +14,14 @@ from rbalance.tpot.model import TpotQuery
 from trcore import AssignRules, assign
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rbalance.batch import Batch
     from rbalance.instance_state import InstanceState
     from rbalance.predictions import Prior
     from rbalance.tpot.model import TpotModel
     from rbalance.weights import Weights
+    from trcore import Assigned, InstanceView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,24 +67,49 @@ class RouteBalance:
         """See Policy. Writes its estimates into the view's `tpot_s`, which nothing else reads."""
         self._estimate(batch, state, now)
         chosen = np.empty(len(batch), np.int32)
-        counted = assign(
-            state.view,
-            self._rules,
-            tuple(self.weights),
-            batch.prompt_tokens,
-            batch.max_tokens,
-            batch.predictions.quality,
-            batch.predictions.length,
-            chosen,
-            np.empty(len(batch), np.int32),
-            needs=batch.needs,
-            models=batch.allowed,
-            max_usd=batch.max_usd,
-            max_seconds=batch.max_seconds,
-            commit=False,
-        )
+        counted = self._assign(batch, slice(None), state.view, chosen, None)
         unusable = counted.quality_priors + counted.length_priors + counted.tpot_priors
         return Placements(chosen, relaxed=counted.relaxed, unusable=unusable)
+
+    def scores(self, batch: Batch, view: InstanceView) -> NDArray[np.float64]:
+        """float64 [R, I]: each request's scores as if it were alone, -inf where it may not go.
+
+        With the times per token of the last `decide`.
+        """
+        scores = np.empty((len(batch), len(view)))
+        chosen = np.empty(1, np.int32)
+        for row in range(len(batch)):
+            self._assign(batch, slice(row, row + 1), view, chosen, scores[row : row + 1])
+        return scores
+
+    def _assign(
+        self,
+        batch: Batch,
+        rows: slice,
+        view: InstanceView,
+        chosen: NDArray[np.int32],
+        scores: NDArray[np.float64] | None,
+    ) -> Assigned:
+        def some(column: NDArray[Any] | None) -> NDArray[Any] | None:
+            return None if column is None else column[rows]
+
+        return assign(
+            view,
+            self._rules,
+            tuple(self.weights),
+            batch.prompt_tokens[rows],
+            batch.max_tokens[rows],
+            batch.predictions.quality[rows],
+            batch.predictions.length[rows],
+            chosen,
+            np.empty(len(chosen), np.int32),
+            needs=batch.needs[rows],
+            models=some(batch.allowed),
+            max_usd=some(batch.max_usd),
+            max_seconds=some(batch.max_seconds),
+            scores=scores,
+            commit=False,
+        )
 
     def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
         """See Policy."""

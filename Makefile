@@ -185,7 +185,8 @@ $(STAMPS)/trcore: $(STAMPS)/trcore.key $(STAMPS)/backends
 $(STAMPS)/packages: $(STAMPS)/packages.key $(STAMPS)/llama $(STAMPS)/backends | $(STAMPS)/trcore
 	@echo "· installing $(PURE), editable, and what they need (torch among it)"
 	@$(INSTALL) --no-build-isolation \
-	  --editable 'packages/trrouters[torch$(comma)training]' --editable packages/rbalance \
+	  --editable 'packages/trrouters[torch$(comma)training]' \
+	  --editable 'packages/rbalance[predict$(comma)minilm]' \
 	  --editable 'packages/trsched[llamacpp]' --editable packages/trserve
 	@touch $@
 

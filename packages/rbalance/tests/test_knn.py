@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,10 @@ from hypothesis import strategies as st
 from packages.rbalance.tests.arrays import NAN, f32
 from packages.rbalance.tests.word_embedder import WordEmbedder
 from rbalance.errors import ConfigError, TrainingError
-from rbalance.knn import NEAR, KnnPredictor, fit_knn
+from rbalance.knn import KnnFit, KnnPredictor, fit_knn
+from rbalance.leave_one_out import PRIOR_WEIGHTS, best_neighbourhood
+from rbalance.nearest import NearestPrompts
+from rbalance.neighbour_average import NEAR
 from rbalance.training_set import TrainingSet
 
 if TYPE_CHECKING:
@@ -43,7 +47,11 @@ def training_set(
 
 
 def expected(
-    data: TrainingSet, embedder: WordEmbedder, prompt: str, labels: NDArray[np.float32], k: int
+    data: TrainingSet,
+    embedder: WordEmbedder,
+    prompt: str,
+    labels: NDArray[np.float32],
+    fit: KnnFit,
 ) -> list[tuple[float, bool]]:
     """The rule in plain Python: for each model its mean and whether a neighbour had a label.
 
@@ -52,6 +60,7 @@ def expected(
     vectors = embedder.embed(data.prompts).astype(np.float16).astype(np.float32)
     near = (vectors @ embedder.embed([prompt])[0]).tolist()
     order = sorted(range(len(near)), key=lambda row: -near[row])
+    k = min(fit.k, len(near))
     tie = len(order) > k and abs(near[order[k - 1]] - near[order[k]]) < 1e-5
     found = []
     for column in range(len(data.models)):
@@ -61,8 +70,10 @@ def expected(
             if label == label:
                 share = NEAR / (max(1.0 - near[row], 0.0) + NEAR)
                 total, weight = total + share * label, weight + share
-        mean = total / weight if weight else float(np.nanmean(labels[:, column]))
-        found.append((NAN if tie else mean, weight > 0))
+        known = weight > 0
+        share = fit.prior_weight if known else 1.0
+        mean = (total + share * float(np.nanmean(labels[:, column]))) / (weight + share)
+        found.append((NAN if tie else mean, known))
     return found
 
 
@@ -80,7 +91,8 @@ def test_it_is_the_weighted_mean_of_the_labelled_neighbours(
     rng = np.random.default_rng(seed)
     data = training_set(rng, prompts, models, missing)
     embedder = WordEmbedder()
-    predictor = KnnPredictor(fit_knn(data, embedder, k), embedder)
+    fit = fit_knn(data, embedder, k)
+    predictor = KnnPredictor(fit, embedder)
     asked = [" ".join(rng.choice(WORDS, 3)) for _ in range(3)]
 
     found = predictor.predict(asked)
@@ -91,9 +103,7 @@ def test_it_is_the_weighted_mean_of_the_labelled_neighbours(
     assert found.quality.shape == found.length.shape == found.from_prior.shape == (3, models)
     for row, prompt in enumerate(asked):
         for got, labels in ((found.quality, data.quality), (found.length, data.length)):
-            for column, (mean, known) in enumerate(
-                expected(data, embedder, prompt, labels, min(k, prompts))
-            ):
+            for column, (mean, known) in enumerate(expected(data, embedder, prompt, labels, fit)):
                 if mean != mean:
                     continue
                 assert got[row, column] == pytest.approx(mean, rel=1e-4, abs=1e-4)
@@ -101,18 +111,56 @@ def test_it_is_the_weighted_mean_of_the_labelled_neighbours(
                     assert found.from_prior[row, column] == (not known)
 
 
-def test_a_prompt_that_was_learned_gets_nearly_its_own_labels() -> None:
-    data = TrainingSet(
-        ("m",),
-        ("snow on the river", "prove the sum"),
-        f32([[1], [0]]),
-        f32([[9], [90]]),
-    )
+def test_a_prompt_that_was_learned_gets_its_own_labels_where_labels_can_be_trusted() -> None:
+    topics = [f"snow on river {number}" for number in range(20)]
+    topics += [f"proof of sum {number}" for number in range(20)]
+    first = f32([[1.0]] * 20 + [[0.0]] * 20)
+    embedder = WordEmbedder(256)
+    fit = fit_knn(TrainingSet(("m",), tuple(topics), first, 90 - 80 * first), embedder)
+    found = KnnPredictor(fit, embedder).predict(["snow on river 3", "proof of sum 3"])
+    assert fit.prior_weight == 0.0
+    np.testing.assert_allclose(found.quality, [[1], [0]], atol=0.01)
+    np.testing.assert_allclose(found.length, [[10], [90]], atol=1)
+
+
+def test_the_less_neighbours_say_the_more_the_prior_counts() -> None:
+    rng = np.random.default_rng(8)
+    vectors = rng.normal(size=(600, 16)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    noise = (rng.random((600, 2)) < 0.6).astype(np.float32)
+    told = (vectors[:, :2] > 0).astype(np.float32)
+    of_noise = best_neighbourhood(vectors, noise, noise.mean(axis=0))
+    of_told = best_neighbourhood(vectors, told, told.mean(axis=0))
+    assert of_noise[1] == max(PRIOR_WEIGHTS)
+    assert of_told[1] == 0.0
+
+
+def test_leaving_one_out_is_predicting_each_prompt_from_the_others() -> None:
+    rng = np.random.default_rng(6)
     embedder = WordEmbedder()
-    found = KnnPredictor(fit_knn(data, embedder), embedder).predict(data.prompts)
-    assert found.quality[0, 0] > 0.9
-    assert found.quality[1, 0] < 0.1
-    assert found.length[0, 0] < 15
+    data = training_set(rng, 25, 2, 0.3)
+    vectors = rng.normal(size=(25, 8)).astype(np.float32)  # no two as near as each other
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    fit = fit_knn(data, embedder, 3)
+    errors = {}
+    for k in (2, 5):
+        for prior_weight in PRIOR_WEIGHTS:
+            squares = []
+            for row in range(25):
+                others = np.arange(25) != row
+                less = replace(
+                    fit,
+                    vectors=vectors[others],
+                    quality=data.quality[others],
+                    length=data.length[others],
+                    k=k,
+                    prior_weight=prior_weight,
+                )
+                found = KnnPredictor(less, embedder).predict_vectors(vectors[row : row + 1])
+                squares.append(np.square(found.quality[0] - data.quality[row]))
+            errors[k, prior_weight] = np.nanmean(squares)
+    best = best_neighbourhood(vectors, data.quality, fit.prior.quality, (2, 5))
+    assert errors[best] == pytest.approx(min(errors.values()), rel=1e-4)
 
 
 def test_one_call_embeds_the_whole_batch_and_an_empty_batch_is_fine() -> None:
@@ -199,8 +247,6 @@ def test_an_inverted_index_finds_nearly_the_same() -> None:
         np.float32
     )
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    from rbalance.nearest import NearestPrompts
-
     _, exact = NearestPrompts(vectors).search(vectors[:200], 10)
     _, quick = NearestPrompts(vectors, "ivf").search(vectors[:200], 10)
     shared = [

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rbalance.demo import DEMO_PROMPTS
 from rbalance.errors import ConfigError
 from rbalance.knn import KnnPredictor, fit_knn
 from rbalance.records import read_records
-from rbalance.sentence_embedder import MAX_CHARS, SentenceEmbedder
+from rbalance.sentence_embedder import MAX_CHARS, SentenceEmbedder, like_lengths
 from rbalance.training_set import TrainingSet, held_out
 
 if TYPE_CHECKING:
@@ -67,6 +69,17 @@ def test_any_text_has_a_vector(embedder: SentenceEmbedder, prompt: str) -> None:
     (vector,) = embedder.embed([prompt])
     assert np.isfinite(vector).all()
     assert vector @ vector == pytest.approx(1.0, rel=1e-5)
+
+
+@given(st.lists(st.integers(0, 5000), max_size=40))
+def test_groups_hold_every_row_once_and_little_padding(lengths: list[int]) -> None:
+    groups = like_lengths(lengths)
+    assert sorted(row for group in groups for row in group) == list(range(len(lengths)))
+    for group in groups:
+        read = [min(lengths[row], 1200) for row in group]
+        assert sum(max(read) - chars for chars in read) <= 150
+    if lengths and max(lengths) == min(lengths):
+        assert len(groups) == 1
 
 
 def test_no_prompts_give_no_vectors(embedder: SentenceEmbedder) -> None:

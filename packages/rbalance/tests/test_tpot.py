@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packages.rbalance.tests.arrays import NAN
+from packages.rbalance.tests.arrays import NAN, f32
 from rbalance.errors import ArtefactError, ConfigError, TrainingError
 from rbalance.tpot.features import (
     FEATURES,
@@ -69,7 +69,7 @@ def test_derived_features_follow_from_the_state() -> None:
         state[0, STATE_COLUMN[name]] = value
     state[1, STATE_COLUMN["slots"]] = 8
 
-    rows = feature_rows(state, np.float32([7, 8]), np.float32([70, 80]))
+    rows = feature_rows(state, f32([7, 8]), f32([70, 80]))
 
     np.testing.assert_array_equal(rows[:, :17], state)
     np.testing.assert_array_equal(rows[:, 17:19], [[7, 70], [8, 80]])

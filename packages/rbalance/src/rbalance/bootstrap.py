@@ -24,7 +24,7 @@ class Interval:
 
 
 def mean_interval(
-    values: NDArray[np.floating], resamples: int = RESAMPLES, seed: int = 0
+    values: NDArray[np.floating | np.bool_], resamples: int = RESAMPLES, seed: int = 0
 ) -> Interval:
     """The mean of values [R], one a prompt, and its 95 % percentile interval.
 

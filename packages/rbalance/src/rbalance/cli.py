@@ -56,7 +56,13 @@ def fit(
         float,
         typer.Option(metavar="SHARE", help="Share of the prompts to keep for `rbalance eval`."),
     ] = 0.2,
-    k: Annotated[int, typer.Option(metavar="N", help="Neighbours to average over.")] = 10,
+    k: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Neighbours to average; the article has 10. [default: found by leave-one-out]",
+        ),
+    ] = None,
     chars_per_token: CharsPerToken = None,
     default_length: Annotated[
         float | None,

@@ -107,7 +107,7 @@ def evaluate(
         )
     return Evaluation(
         prompts=len(scored),
-        accuracy=interval((_taken(scored, chosen["routed"]) == of_oracle).astype(np.float64)),
+        accuracy=interval(_taken(scored, chosen["routed"]) == of_oracle),
         choices=choices,
         calibration=calibration(predictions.quality, data.quality, prior.quality),
         length=_length_error(data.length, predictions.length, prior.length),

@@ -1,6 +1,7 @@
 """Quality and length of each model's answer, from the nearest labelled prompts.
 
 The article's estimator (arXiv 2606.17949): the k nearest training prompts, weighted by distance.
+Ours adds a prior to the average, see rbalance.leave_one_out.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rbalance.errors import ConfigError, TrainingError
+from rbalance.leave_one_out import NEIGHBOURS, best_neighbourhood
 from rbalance.nearest import IndexKind, NearestPrompts
+from rbalance.neighbour_average import nearness, neighbour_average
 from rbalance.predictions import Predictions, Prior
 from rbalance.training_set import prompt_digests
 
@@ -23,8 +26,6 @@ if TYPE_CHECKING:
     from rbalance.embedder import Embedder
     from rbalance.training_set import TrainingSet
 
-K = 10
-NEAR = 0.05  # two prompts nearer than about this (1 - cosine) count alike: labels are noisy
 _FITTING_BATCH = 64
 
 
@@ -34,6 +35,8 @@ class KnnFit:
 
     vectors: float16 [N, D] of length 1. quality and length: float32 [N, M], NaN for no label.
     digests: uint64 [N] of the prompts' texts, so that an evaluation can leave out what was learned.
+    k: neighbours to average over; prior_weight: what the prior counts beside them, where a
+    neighbour counts 1 if it is the same prompt and less the farther it is.
     """
 
     prior: Prior
@@ -42,6 +45,7 @@ class KnnFit:
     length: NDArray[np.float32]
     digests: NDArray[np.uint64]
     k: int
+    prior_weight: float
     embedder: str
     fingerprint: str
 
@@ -49,18 +53,19 @@ class KnnFit:
 def fit_knn(
     data: TrainingSet,
     embedder: Embedder,
-    k: int = K,
+    k: int | None = None,
     default_length: float | None = None,
     advanced: Callable[[int], None] = lambda prompts: None,
 ) -> KnnFit:
     """Embed every prompt.
 
+    k: None for the number with the least error on these prompts, as rbalance.leave_one_out finds.
     default_length: tokens to expect of models for which no answer's length is known.
     advanced: called with the number of prompts embedded since the last call.
 
     Raises TrainingError: a model without any length and no default_length. ConfigError: k below 1.
     """
-    if k < 1:
+    if k is not None and k < 1:
         raise ConfigError("k", f"must be at least 1, not {k}")
     prior = _prior(data, default_length)
     vectors = np.empty((len(data.prompts), embedder.dimension), np.float16)
@@ -71,6 +76,10 @@ def fit_knn(
         advanced(len(rows))
     if not np.isfinite(vectors).all():
         raise TrainingError(f"embedder {embedder.name} gave a vector that is not finite")
+    neighbours = NEIGHBOURS if k is None else (k,)
+    k, prior_weight = best_neighbourhood(
+        vectors.astype(np.float32), data.quality, prior.quality, neighbours
+    )
     return KnnFit(
         prior=prior,
         vectors=vectors,
@@ -78,6 +87,7 @@ def fit_knn(
         length=data.length,
         digests=prompt_digests(data.prompts),
         k=k,
+        prior_weight=prior_weight,
         embedder=embedder.name,
         fingerprint=embedder.fingerprint,
     )
@@ -86,8 +96,9 @@ def fit_knn(
 class KnnPredictor:
     """The Predictor: embed a batch, look up its neighbours, average their labels.
 
-    A model's label is averaged over those neighbours that have one, weighted by nearness; with
-    none among the k, its prior stands. One call at a time; the GIL is free while it computes.
+    A model's label is averaged over those of the k neighbours that have one, weighted by nearness,
+    and its prior; with none among them the prior stands. One call at a time; the GIL is free while
+    it computes.
     """
 
     def __init__(self, fit: KnnFit, embedder: Embedder, index: IndexKind = "exact") -> None:
@@ -102,9 +113,9 @@ class KnnPredictor:
         self._embedder = embedder
         self._nearest = NearestPrompts(fit.vectors.astype(np.float32), index)
         self._k = fit.k
-        labels = np.stack([fit.quality, fit.length], axis=1)  # [N, 2, M]
-        self._known: NDArray[np.bool_] = np.isfinite(labels)
-        self._labels: NDArray[np.float32] = np.nan_to_num(labels)
+        self._prior_weight = fit.prior_weight
+        self._labels = np.concatenate([fit.quality, fit.length], axis=1)
+        self._prior_labels = np.concatenate([fit.prior.quality, fit.prior.length])
 
     def predict(self, prompts: Sequence[str]) -> Predictions:
         """One row for each prompt."""
@@ -116,22 +127,17 @@ class KnnPredictor:
         if not usable.all():
             vectors = np.where(usable[:, None], vectors, np.float32(0))
         similarity, rows = self._nearest.search(vectors, self._k)
-        weights = _weights(similarity)
+        weights = nearness(similarity)
         weights[(rows < 0) | ~usable[:, None]] = 0.0
-        known = np.einsum("rk,rklm->rlm", weights, self._known[rows], dtype=np.float32)
-        total = np.einsum("rk,rklm->rlm", weights, self._labels[rows])
-        prior = np.stack([self.prior.quality, self.prior.length])
-        mean = np.where(known > 0, total / np.maximum(known, 1e-9), prior)
-        return Predictions(
-            quality=np.clip(mean[:, 0], 0.0, 1.0),
-            length=np.maximum(mean[:, 1], 1.0),
-            from_prior=known[:, 0] == 0,
+        mean, unlabelled = neighbour_average(
+            weights, self._labels[rows], self._prior_labels, self._prior_weight
         )
-
-
-def _weights(similarity: NDArray[np.float32]) -> NDArray[np.float32]:
-    distance = np.maximum(np.float32(1.0) - similarity, np.float32(0.0))
-    return np.asarray(NEAR / (distance + NEAR), np.float32)
+        models = len(self.prior.models)
+        return Predictions(
+            quality=np.clip(mean[:, :models], 0.0, 1.0),
+            length=np.maximum(mean[:, models:], 1.0),
+            from_prior=unlabelled[:, :models],
+        )
 
 
 def _prior(data: TrainingSet, default_length: float | None) -> Prior:

@@ -6,7 +6,8 @@
       "format": "rbalance-predictor-1",
       "embedder": {"name": "all-MiniLM-L6-v2", "fingerprint": "5d1f…", "dimension": 384},
       "prompts": 9617,
-      "k": 10,
+      "k": 40,
+      "prior_weight": 0.5,
       "models": [{"name": "small", "quality": 0.42, "length": 180.2}, …],
       "training": {"files": ["…"], …}
     }
@@ -57,6 +58,7 @@ class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     embedder: _Embedder
     prompts: int
     k: int
+    prior_weight: float
     models: list[_Model]
     training: dict[str, Any] = {}
 
@@ -69,6 +71,7 @@ def save_predictor(fit: KnnFit, folder: Path, training: Mapping[str, Any] | None
         embedder=_Embedder(fit.embedder, fit.fingerprint, fit.vectors.shape[1]),
         prompts=len(fit.vectors),
         k=fit.k,
+        prior_weight=fit.prior_weight,
         models=[
             _Model(name, float(quality), float(length))
             for name, quality, length in zip(prior.models, prior.quality, prior.length, strict=True)
@@ -120,6 +123,7 @@ def load_predictor(folder: Path) -> KnnFit:
         length=arrays["length"],
         digests=arrays["digests"],
         k=header.k,
+        prior_weight=header.prior_weight,
         embedder=header.embedder.name,
         fingerprint=header.embedder.fingerprint,
     )
@@ -142,8 +146,8 @@ def _read_header(path: Path) -> _Header:
     names = [model.name for model in header.models]
     if not names or len(set(names)) < len(names):
         raise ArtefactError(f"{path}: models: no model, or one twice")
-    if header.k < 1 or header.prompts < 1:
-        raise ArtefactError(f"{path}: k and prompts must be at least 1")
+    if header.k < 1 or header.prompts < 1 or header.prior_weight < 0.0:
+        raise ArtefactError(f"{path}: k, prompts or prior_weight is too small")
     for model in header.models:
         if not (0.0 <= model.quality <= 1.0 and model.length >= 1.0):
             raise ArtefactError(f"{path}: model {model.name!r}: no such quality or length")

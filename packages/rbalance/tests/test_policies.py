@@ -35,14 +35,12 @@ def batch(size: int = 6, **changes: object) -> Batch:
     workload = POOL.workload(np.arange(size, dtype=float), CLUSTER)
     given = workload.batch(range(size))
     fields = {name: getattr(given, name) for name in Batch.__dataclass_fields__}
-    return Batch(**{**fields, **changes})  # type: ignore[arg-type]
+    return Batch(**{**fields, **changes})
 
 
 def expecting(quality: list[list[float]], length: float = 100.0) -> Batch:
     rows = np.array(quality, np.float32)
-    predictions = Predictions(
-        rows, np.full_like(rows, length), np.zeros(rows.shape, np.bool_)
-    )
+    predictions = Predictions(rows, np.full_like(rows, length), np.zeros(rows.shape, np.bool_))
     given = batch(len(rows))
     return Batch(given.prompt_tokens, given.max_tokens, given.needs, predictions)
 

@@ -81,7 +81,8 @@ def test_a_single_slot_behaves_as_the_pollaczek_khinchine_formula_says() -> None
         [open_policy("round-robin", Ingredients(alone, pool.prior_of(alone)))],
         DEPLOYMENTS["instant"],
     )
-    waited = (lambda outcome: (outcome.first - outcome.arrival).mean())(simulation.run())
+    outcome = simulation.run()
+    waited = (outcome.first - outcome.arrival).mean()
     expected = rate * (service**2).mean() / (2 * (1 - rate * service.mean()))
     assert waited == pytest.approx(expected, rel=0.12)
 

@@ -1,4 +1,4 @@
-"""The live loop: requests wait, batches are predicted and decided, each request learns its instance.
+"""The live loop: requests wait, batches are predicted and decided, each learns its instance.
 
 What decides when and where is the same as in a simulation: rbalance.batching and a policy.
 """
@@ -126,7 +126,7 @@ class Balancer:
             self._queue.decided(self._state.congested())
 
     def _decide(self, batch: Sequence[_Waiting], foreseen: Foreseen, now: float) -> None:
-        """Answer every request; if the policy fails for all together, it is asked for each alone."""
+        """Answer every request; if the policy fails for all together, ask for each alone."""
         wanted = [row for row, each in enumerate(batch) if not each.answer.done()]
         self._stats.withdrawn += sum(each.answer.cancelled() for each in batch)
         if not wanted:
@@ -134,7 +134,7 @@ class Balancer:
         self._state.refresh(now)
         try:
             self._place([batch[row] for row in wanted], _rows(foreseen, wanted), now)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  reaches the one request it is about
             if len(wanted) == 1:
                 self._stats.bad_requests += 1
                 self._stats.last_failure = repr(error)

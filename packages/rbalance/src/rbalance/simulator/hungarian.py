@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MOST_ON_ONE = 8
 _IMPOSSIBLE = -1e6
+_TIE = 1e-9
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +89,10 @@ def matching(policy: RouteBalance, batch: Batch, view: InstanceView) -> NDArray[
     """int32 [R]: the instances that together have the highest sum of scores; the view is restored.
 
     Each instance offers places: its k-th is scored as if k of the batch's mean requests had been
-    given to it before, as dead reckoning would have it. Raises MissingExtraError without scipy.
+    given to it before, as dead reckoning would have it. Equal sums are told apart as the greedy way
+    does it: the less loaded and longer not assigned instance for the longer answer.
+
+    Raises MissingExtraError without scipy.
     """
     try:
         from scipy.optimize import linear_sum_assignment
@@ -107,9 +111,20 @@ def matching(policy: RouteBalance, batch: Batch, view: InstanceView) -> NDArray[
             view.pending_prefill[:] += np.rint(prompt)
     finally:
         view.waiting[:], view.pending_decode[:], view.pending_prefill[:] = kept
+    scores -= _tie_break(batch, view, places)
     flat = np.maximum(scores.reshape(len(batch), -1), _IMPOSSIBLE)
     rows, columns = linear_sum_assignment(flat, maximize=True)
     chosen = np.full(len(batch), NO_INSTANCE, np.int32)
     possible = flat[rows, columns] > _IMPOSSIBLE
     chosen[rows[possible]] = columns[possible] % len(view)
     return chosen
+
+
+def _tie_break(batch: Batch, view: InstanceView, places: int) -> NDArray[np.float64]:
+    """float64 [R, places, I]: next to nothing, the more the later the greedy way would take it."""
+    turn = np.empty(len(view))
+    turn[np.lexsort((view.last_assigned, view.running + view.waiting))] = np.arange(len(view))
+    turns = turn + len(view) * np.arange(places)[:, None]
+    longest_first = np.argsort(np.argsort(-batch.predictions.length.mean(axis=1), kind="stable"))
+    urgency = 2 - longest_first / len(batch)
+    return np.asarray(_TIE * urgency[:, None, None] * turns)

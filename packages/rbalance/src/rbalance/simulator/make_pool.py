@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rbalance.errors import TrainingError
-from rbalance.knn import K, KnnPredictor, fit_knn
+from rbalance.knn import KnnPredictor, fit_knn
 from rbalance.predictions import Predictions
 from rbalance.simulator.prompt_pool import PromptPool
 from rbalance.training_set import CHARS_PER_TOKEN, TrainingSet, held_out
@@ -53,13 +53,13 @@ def make_pool(
     share: float = 0.2,
     seed: int = 0,
     chars_per_token: float = CHARS_PER_TOKEN,
-    k: int = K,
+    k: int | None = None,
     advanced: Callable[[int], None] = lambda prompts: None,
 ) -> PromptPool:
     """The pool of the prompts for which every one of `models` has a score and a length.
 
-    share: to hold out, chosen by the prompts' text and `seed`. advanced: called with the number of
-    prompts embedded since the last call; equal prompts are embedded once.
+    share: to hold out, chosen by the prompts' text and `seed`. k: see `fit_knn`. advanced: called
+    with the number of prompts embedded since the last call; equal prompts are embedded once.
 
     Raises TrainingError: nothing is left on one of the two sides.
     """
@@ -90,9 +90,7 @@ def make_pool(
         train_length=training.length,
         train_quality=training.quality,
         train_vectors=known.embed(training.prompts),
-        train_category=tuple(
-            name for name, out in zip(category, held, strict=True) if not out
-        ),
+        train_category=tuple(name for name, out in zip(category, held, strict=True) if not out),
     )
 
 

@@ -1,0 +1,122 @@
+"""One point of a sweep: what was run, and what came of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from rbalance.bootstrap import mean_interval
+from rbalance.cluster import article_cluster, scaled
+from rbalance.errors import ConfigError
+from rbalance.policies.registry import DEPLOYED, Ingredients, PolicySpec, open_policy
+from rbalance.simulator.arrivals import gamma, poisson
+from rbalance.simulator.outcome import Figures
+from rbalance.simulator.scheduler import DEPLOYMENTS
+from rbalance.simulator.simulation import Simulation
+from rbalance.tpot.online import OnlineTpot
+from rbalance.tpot.xgboost_tpot import XgboostTpot
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rbalance.cluster import Cluster
+    from rbalance.simulator.outcome import Outcome
+    from rbalance.simulator.prompt_pool import PromptPool
+    from rbalance.tpot.heads import TpotHeads
+    from rbalance.tpot.model import TpotModel
+
+RESAMPLES = 1000
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """What to run. policy: as `open_policy` reads it. deployment: of DEPLOYMENTS, "" for the usual.
+
+    instances: in all, of the article's mix.
+    """
+
+    policy: str
+    rate: float
+    requests: int = 2000
+    arrivals: Literal["poisson", "gamma"] = "poisson"
+    deployment: str = ""
+    instances: int = 13
+    gateways: int = 1
+    seed: int = 0
+
+    def check(self) -> None:
+        """Raises ConfigError: something that cannot be run."""
+        PolicySpec.parse(self.policy)
+        if not 0 < self.rate < 1e6:
+            raise ConfigError("rate", f"must be above 0, not {self.rate:g}")
+        for field in ("requests", "gateways"):
+            if (value := getattr(self, field)) < 1:
+                raise ConfigError(field, f"must be 1 or more, not {value}")
+        if self.deployment and self.deployment not in DEPLOYMENTS:
+            raise ConfigError(
+                "deployment", f"{self.deployment!r} is none of {', '.join(DEPLOYMENTS)}"
+            )
+
+    @property
+    def deployed(self) -> str:
+        """The deployment in effect."""
+        return self.deployment or DEPLOYED.get(PolicySpec.parse(self.policy).name, "instant")
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A point with its figures; intervals are 95 %, over requests."""
+
+    point: Point
+    figures: Figures
+    e2e_interval: tuple[float, float]
+    quality_interval: tuple[float, float]
+
+
+def arrivals(point: Point) -> NDArray[np.float64]:
+    """The same for every policy at a rate."""
+    make = gamma if point.arrivals == "gamma" else poisson
+    return make(point.rate, point.requests, point.seed)
+
+
+def ingredients(pool: PromptPool, cluster: Cluster, heads: TpotHeads | None = None) -> Ingredients:
+    """What policies are made of on a simulated cluster. heads: for tpot=xgboost."""
+    tiers = cluster.instances
+
+    def tpot(kind: str) -> TpotModel | None:
+        if kind == "online":
+            return OnlineTpot(cluster.tpot_s.tolist())
+        if kind == "xgboost":
+            if heads is None:
+                raise ConfigError("tpot", "xgboost needs trained heads: `rbalance fit-tpot`")
+            return XgboostTpot(heads, [tier.name for tier in tiers])
+        return None
+
+    return Ingredients(cluster, pool.prior_of(cluster), pool.labelled(cluster), tpot)
+
+
+def run_point(point: Point, pool: PromptPool, heads: TpotHeads | None = None) -> Outcome:
+    """Simulate it on the article's cluster, the pool's four models cheapest first.
+
+    Raises ConfigError.
+    """
+    point.check()
+    cluster = scaled(article_cluster(pool.models), point.instances)
+    made_of = ingredients(pool, cluster, heads)
+    policies = [open_policy(point.policy, made_of, point.seed) for _ in range(point.gateways)]
+    workload = pool.workload(arrivals(point), cluster, point.seed)
+    return Simulation(cluster, workload, policies, DEPLOYMENTS[point.deployed]).run()
+
+
+def row_of(point: Point, outcome: Outcome) -> Row:
+    """Summed up."""
+    done = outcome.finished == outcome.finished  # not NaN
+    e2e, quality = (
+        mean_interval(values[done], RESAMPLES) for values in (outcome.e2e, outcome.quality)
+    )
+    return Row(
+        point=point,
+        figures=outcome.summary(),
+        e2e_interval=(e2e.low, e2e.high),
+        quality_interval=(quality.low, quality.high),
+    )

@@ -186,7 +186,7 @@ $(STAMPS)/packages: $(STAMPS)/packages.key $(STAMPS)/llama $(STAMPS)/backends | 
 	@echo "· installing $(PURE), editable, and what they need (torch among it)"
 	@$(INSTALL) --no-build-isolation \
 	  --editable 'packages/trrouters[torch$(comma)training]' \
-	  --editable 'packages/rbalance[predict$(comma)minilm]' \
+	  --editable 'packages/rbalance[predict$(comma)minilm$(comma)baselines$(comma)report]' \
 	  --editable 'packages/trsched[llamacpp]' --editable packages/trserve
 	@touch $@
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rbalance.simulator.workload import Workload
     from trcore import InstanceView
 
-MOST_ON_ONE = 8
+MOST_ON_ONE = 4
 _IMPOSSIBLE = -1e6
 _TIE = 1e-9
 
@@ -99,18 +99,7 @@ def matching(policy: RouteBalance, batch: Batch, view: InstanceView) -> NDArray[
     except ImportError as missing:
         raise MissingExtraError("scipy", "baselines") from missing
     places = min(len(batch), MOST_ON_ONE)
-    prompt = float(batch.prompt_tokens.mean())
-    length = batch.predictions.length.mean(axis=0, dtype=np.float64)[view.model]
-    kept = view.waiting.copy(), view.pending_decode.copy(), view.pending_prefill.copy()
-    scores = np.empty((len(batch), places, len(view)))
-    try:
-        for place in range(places):
-            scores[:, place] = policy.scores(batch, view)
-            view.waiting[:] += 1
-            view.pending_decode[:] += np.rint(length)
-            view.pending_prefill[:] += np.rint(prompt)
-    finally:
-        view.waiting[:], view.pending_decode[:], view.pending_prefill[:] = kept
+    scores = _scores_by_place(policy, batch, view, places)
     scores -= _tie_break(batch, view, places)
     flat = np.maximum(scores.reshape(len(batch), -1), _IMPOSSIBLE)
     rows, columns = linear_sum_assignment(flat, maximize=True)
@@ -118,6 +107,27 @@ def matching(policy: RouteBalance, batch: Batch, view: InstanceView) -> NDArray[
     possible = flat[rows, columns] > _IMPOSSIBLE
     chosen[rows[possible]] = columns[possible] % len(view)
     return chosen
+
+
+def _scores_by_place(
+    policy: RouteBalance, batch: Batch, view: InstanceView, places: int
+) -> NDArray[np.float64]:
+    """float64 [R, places, I]; a place's instance alone is loaded, so that maxima stay as they are."""
+    prompt = np.rint(batch.prompt_tokens.mean())
+    length = np.rint(batch.predictions.length.mean(axis=0, dtype=np.float64))[view.model]
+    scores = np.empty((len(batch), places, len(view)))
+    scores[:, 0] = policy.scores(batch, view)
+    for at in range(len(view)):
+        kept = view.waiting[at], view.pending_decode[at], view.pending_prefill[at]
+        try:
+            for place in range(1, places):
+                view.waiting[at] += 1
+                view.pending_decode[at] += length[at]
+                view.pending_prefill[at] += prompt
+                scores[:, place, at] = policy.scores(batch, view)[:, at]
+        finally:
+            view.waiting[at], view.pending_decode[at], view.pending_prefill[at] = kept
+    return scores
 
 
 def _tie_break(batch: Batch, view: InstanceView, places: int) -> NDArray[np.float64]:

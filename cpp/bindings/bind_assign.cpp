@@ -1,4 +1,5 @@
 // Copyright the trcore authors. SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <optional>
 
 #include <pybind11/numpy.h>
@@ -61,16 +62,32 @@ std::span<T> view_of(const char* name, const py::handle& given, py::ssize_t dime
                           (kWritten ? "and writable " : "") + "array of " + what);
 }
 
-using Weights = py::array_t<double, py::array::c_style | py::array::forcecast>;
-
-// (quality, cost, latency) for all requests, or one row for each.
-Weights weights_of(const py::object& given) {
-    auto array = Weights::ensure(given);
-    if (!array || array.ndim() < 1 || array.ndim() > 2 || array.shape(array.ndim() - 1) != 3) {
-        throw py::value_error("weights: must be quality, cost and latency: [3], or [R, 3]");
+// Quality, cost and latency, for all requests or for each.
+class Weights {
+public:
+    explicit Weights(const py::object& given) {
+        if (py::isinstance<py::array>(given)) {
+            const auto columns = py::reinterpret_borrow<py::array>(given).ndim();
+            span_ = view_of<const double>("weights", given, columns == 2 ? 2 : 1, kWhat, 3);
+            return;
+        }
+        try {
+            three_ = given.cast<std::array<double, 3>>();  // a tenth of what numpy takes for it
+        } catch (const py::cast_error&) {
+            throw py::value_error(std::string("weights: must be an array of ") + kWhat);
+        }
+        span_ = three_;
     }
-    return array;
-}
+    Weights(const Weights&) = delete;  // the span may point into this
+    Weights& operator=(const Weights&) = delete;
+
+    [[nodiscard]] std::span<const double> span() const noexcept { return span_; }
+
+private:
+    static constexpr const char* kWhat = "float64, [3] or [R, 3], or three numbers";
+    std::array<double, 3> three_{};
+    std::span<const double> span_;
+};
 
 Assigned assign(InstanceView& view, const AssignRules& rules, const py::object& weights,
                 const py::object& prompt_tokens, const py::object& max_tokens,
@@ -79,12 +96,12 @@ Assigned assign(InstanceView& view, const AssignRules& rules, const py::object& 
                 const py::object& instances, const py::object& max_usd,
                 const py::object& max_seconds, const py::object& terms, const py::object& scores,
                 bool commit) {
-    const Weights weighted = weights_of(weights);
+    const Weights weighted(weights);
     const auto m = static_cast<py::ssize_t>(rules.models());
     const auto i = static_cast<py::ssize_t>(view.size());
     using Mask = const std::uint8_t;
     const AssignBatch batch{
-        .weights = {weighted.data(), static_cast<std::size_t>(weighted.size())},
+        .weights = weighted.span(),
         .prompt_tokens = view_of<const std::int32_t>("prompt_tokens", prompt_tokens, 1, "int32, [R]"),
         .max_tokens = view_of<const std::int32_t>("max_tokens", max_tokens, 1, "int32, [R]"),
         .quality = view_of<const float>("quality", quality, 2, "float32, [R, M]", m),

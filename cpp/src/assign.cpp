@@ -26,14 +26,13 @@ void Assigner::begin(const InstanceView& view, const AssignRules& rules, const A
                      const AssignOutputs& outputs) {
     batch.check(rules.models(), view.size());
     outputs.check(batch.requests(), view.size());
-    open_.copy(view, rules.models());
+    view_.take(view, rules.models());
     rules_ = &rules;
     batch_ = batch;
     outputs_ = outputs;
-    instances_ = view.size();
     counted_ = {};
-    counted_.tpot_priors = open_.tpot_priors;
-    scores_.resize(open_.padded, rules.models());
+    counted_.tpot_priors = view_.tpot_priors;
+    scores_.resize(view_.padded);
     lengths_.resize(batch.length.size());
     qualities_.resize(batch.quality.size());
     order_.resize(batch.requests());
@@ -82,23 +81,23 @@ AssignRequest Assigner::request(std::size_t r) const noexcept {
         .max_seconds = at_or(batch_.max_seconds, r, kInfinity),
         .needs = at_or(batch_.needs, r, 0U),
         .models = row(batch_.models, r, models),
-        .instances = row(batch_.instances, r, instances_),
+        .instances = row(batch_.instances, r, view_.count),
     };
 }
 
 std::size_t Assigner::choose(AssignRequest request) noexcept {
     const bool minmax = rules_->quality_norm == QualityNorm::minmax;
-    if (scores_.price(open_, request)) {
-        scores_.score(open_, request, minmax);
-        return scores_.best(open_);
+    if (scores_.price(view_, request)) {
+        scores_.score(view_, request, minmax);
+        return scores_.best(view_);
     }
     if (rules_->on_no_candidate == OnNoCandidate::fail) return kNobody;
     request.max_usd = request.max_seconds = kInfinity;
-    if (!scores_.price(open_, request)) return kNobody;
-    scores_.score(open_, request, minmax);
+    if (!scores_.price(view_, request)) return kNobody;
+    scores_.score(view_, request, minmax);
     ++counted_.relaxed;
-    return rules_->on_no_candidate == OnNoCandidate::cheapest ? scores_.cheapest(open_)
-                                                             : scores_.fastest(open_);
+    return rules_->on_no_candidate == OnNoCandidate::cheapest ? scores_.cheapest(view_)
+                                                             : scores_.fastest(view_);
 }
 
 void Assigner::report(std::size_t r, std::size_t at) const noexcept {
@@ -111,11 +110,9 @@ void Assigner::report(std::size_t r, std::size_t at) const noexcept {
         }
     }
     if (!outputs_.scores.empty()) {
-        double* to = outputs_.scores.data() + r * instances_;
-        std::fill_n(to, instances_, -kInfinity);
-        for (std::size_t i = 0; at != kNobody && i < open_.count; ++i) {
-            to[open_.row[i]] = scores_.score_of(i);
-        }
+        double* to = outputs_.scores.data() + r * view_.count;
+        std::fill_n(to, view_.count, -kInfinity);
+        if (at != kNobody) std::copy_n(scores_.scores(), view_.count, to);
     }
 }
 
@@ -133,20 +130,20 @@ Assigned Assigner::run() noexcept {
             continue;
         }
         // To whole tokens, half to even, as the environment's rounding is never changed.
-        const double tokens = std::nearbyint(asked.length[open_.model[at]]);
-        outputs_.chosen[r] = static_cast<std::int32_t>(open_.row[at]);
+        const double tokens = std::nearbyint(asked.length[view_.model[at]]);
+        outputs_.chosen[r] = static_cast<std::int32_t>(at);
         outputs_.tokens[r] = static_cast<std::int32_t>(tokens);
-        open_.give(at, asked.prompt, tokens);
-        given_.push_back({open_.row[at], asked.prompt, tokens});
+        view_.give(at, asked.prompt, tokens);
+        given_.push_back({at, asked.prompt, tokens});
     }
     return counted_;
 }
 
 void Assigner::commit(InstanceView& view) const {
-    std::int64_t sequence = open_.sequence - static_cast<std::int64_t>(given_.size());
-    for (const auto& [row, prompt, tokens] : given_) {
-        view.add(row, {.waiting = 1, .pending_decode = tokens, .pending_prefill = prompt});
-        view.columns.last_assigned[row] = ++sequence;
+    std::int64_t sequence = view_.sequence - static_cast<std::int64_t>(given_.size());
+    for (const auto& [at, prompt, tokens] : given_) {
+        view.add(at, {.waiting = 1, .pending_decode = tokens, .pending_prefill = prompt});
+        view.columns.last_assigned[at] = ++sequence;
     }
 }
 

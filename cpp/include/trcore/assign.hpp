@@ -14,7 +14,7 @@
 // reference_assign.py computes the same bits.
 //
 // The three steps of a batch are apart because only the first and last touch the view:
-//   begin   checks all arguments, copies the open rows            under the view's lock
+//   begin   checks all arguments, takes a snapshot of the view    under the view's lock
 //   run     scores and chooses; the work, O(requests * instances)
 //   commit  adds what was assigned to the view                    under the view's lock
 // Two threads with an Assigner each may work on one view; their batches just don't see each other.
@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "trcore/instance_view.hpp"
-#include "trcore/open_instances.hpp"
+#include "trcore/snapshot.hpp"
 #include "trcore/request_scores.hpp"
 
 namespace trcore {
@@ -98,21 +98,20 @@ public:
 
 private:
     static constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
-    struct Given { std::size_t row; double prompt, tokens; };  // row: of the view
+    struct Given { std::size_t at; double prompt, tokens; };
 
     void mend() noexcept;     // lengths_ and qualities_, counting priors
     void arrange() noexcept;  // order_
     [[nodiscard]] AssignRequest request(std::size_t r) const noexcept;
-    [[nodiscard]] std::size_t choose(AssignRequest request) noexcept;  // open row, or kNobody
+    [[nodiscard]] std::size_t choose(AssignRequest request) noexcept;  // instance, or kNobody
     void report(std::size_t r, std::size_t at) const noexcept;
 
     const AssignRules* rules_ = nullptr;
     AssignBatch batch_;
     AssignOutputs outputs_;
-    OpenInstances open_;
+    Snapshot view_;
     RequestScores scores_;
     Assigned counted_;
-    std::size_t instances_ = 0;      // of the view
     std::vector<double> lengths_;    // [R, M], mended and held in bounds
     std::vector<double> qualities_;  // [R, M], mended
     std::vector<std::pair<double, std::size_t>> order_;  // (-length, request), [R]

@@ -196,7 +196,7 @@ def plain(instances: int, requests: int, models: int = 1, seed: int = 0) -> Case
     rng = np.random.default_rng(seed)
     model = (np.arange(instances) % models).astype(np.int32)
     price = rng.uniform(0.05, 0.4, models)
-    columns = {
+    columns: dict[str, Array] = {
         "model": model,
         "input_price": price[model],
         "output_price": price[model],

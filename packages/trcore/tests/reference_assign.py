@@ -214,8 +214,8 @@ def open_instances(view: Any, counted: PlainAssigned) -> list[Instance]:
             Instance(
                 index=i,
                 model=int(view.model[i]),
-                input_usd=float(view.input_price[i]) / 1e6,
-                output_usd=float(view.output_price[i]) / 1e6,
+                input_usd=float(view.input_price[i]) * 1e-6,
+                output_usd=float(view.output_price[i]) * 1e-6,
                 tpot=min(max(tpot, 1e-3), 1e3),
                 slots=int(view.slots[i]),
                 running=max(int(view.running[i]), 0),

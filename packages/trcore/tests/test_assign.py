@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def test_equals_the_reference_to_the_last_bit(case: Case) -> None:
 
 @pytest.mark.parametrize("instances", [13, 100, 301])
 @pytest.mark.parametrize("norm", ["none", "minmax"])
-def test_equals_the_reference_at_full_size(instances: int, norm: str) -> None:
+def test_equals_the_reference_at_full_size(instances: int, norm: Literal["none", "minmax"]) -> None:
     """Sizes from which the GIL is released, and that are no multiple of a vector."""
     case = plain(instances, 32, models=4, seed=instances)
     case.rules = replace(case.rules, quality_norm=norm)
@@ -210,7 +211,9 @@ def test_the_longest_of_a_batch_is_assigned_first() -> None:
 
 
 @pytest.mark.parametrize(("otherwise", "chosen"), [("fail", -1), ("cheapest", 2), ("fastest", 0)])
-def test_what_no_ceiling_admits(otherwise: str, chosen: int) -> None:
+def test_what_no_ceiling_admits(
+    otherwise: Literal["fail", "cheapest", "fastest"], chosen: int
+) -> None:
     case = plain(3, 1, models=3)
     case.columns |= {
         "output_price": np.array([3.0, 2.0, 1.0]),

@@ -47,7 +47,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *arguments: object) -> None:
+    def log_message(self, *arguments: object) -> None:
         pass
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ def test_no_other_assignment_has_a_higher_sum_of_scores(first: int, busy: list[i
     batch = workload.batch(range(first, first + 3))
     policy.decide(batch, state, 0.0)
     view = state.view
-    columns = (view.waiting, view.pending_decode, view.pending_prefill)
+    columns: tuple[Any, ...] = (view.waiting, view.pending_decode, view.pending_prefill)
     before = [column.copy() for column in columns]
     found = matching(policy, batch, view)
     for column, was in zip(columns, before, strict=True):
@@ -60,15 +61,13 @@ def test_no_other_assignment_has_a_higher_sum_of_scores(first: int, busy: list[i
 
     def total(chosen: tuple[int, ...]) -> float:
         """The best order of those on the same instance; three requests, so by trying all."""
-        sums = [
-            sum(
-                placed[row, place, at]
-                for row, (at, place) in enumerate(zip(chosen, order, strict=True))
-            )
-            for order in product(range(3), repeat=3)
-            if len(set(zip(chosen, order, strict=True))) == 3
-        ]
-        return max(sums)
+        best = -np.inf
+        for order in product(range(3), repeat=3):
+            taken = list(zip(chosen, order, strict=True))
+            if len(set(taken)) == 3:
+                sums = (placed[row, place, at] for row, (at, place) in enumerate(taken))
+                best = max(best, float(sum(sums)))
+        return best
 
     most = max(total(chosen) for chosen in product(range(4), repeat=3))
     assert total(tuple(found.tolist())) == pytest.approx(most, abs=1e-6)

@@ -10,6 +10,7 @@ deployment: see rbalance.simulator.scheduler.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -78,8 +79,10 @@ def cheapest_match(
 
 def fit_best_route(data: Labelled, threshold: float, best_of: int = 1) -> BestRoute:
     """Train the heads; the reference is the model with the best mean score."""
-    reference = data.strongest
-    matches = (data.quality >= data.quality[:, [reference]]).astype(np.float64)
-    return BestRoute(
-        fit_logistic(data.vectors, matches), data.mean_cost, reference, threshold, best_of
-    )
+    return BestRoute(_classifier(data), data.mean_cost, data.strongest, threshold, best_of)
+
+
+@lru_cache(maxsize=4)  # the same for every threshold
+def _classifier(data: Labelled) -> Logistic:
+    matches = data.quality >= data.quality[:, [data.strongest]]
+    return fit_logistic(data.vectors, matches.astype(np.float64))

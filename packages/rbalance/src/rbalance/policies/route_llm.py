@@ -8,6 +8,7 @@ score; a tie goes to the weak model, which is cheaper.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -75,11 +76,16 @@ def fit_route_llm(
     training prompts go to the strong model.
     """
     strong, weak = data.strongest, int(data.cheapest_first[0])
-    wins = (data.quality[:, strong] > data.quality[:, weak]).astype(np.float64)
-    factors = factorise(data.vectors.astype(np.float64), wins, rank, seed)
+    factors = _factors(data, strong, weak, rank, seed)
     if threshold is None:
         threshold = float(np.quantile(factors.win_rate(data.vectors), 1 - strong_share))
     return RouteLLM(factors, strong, weak, threshold)
+
+
+@lru_cache(maxsize=4)  # the same for every threshold
+def _factors(data: Labelled, strong: int, weak: int, rank: int, seed: int) -> Factors:
+    wins = (data.quality[:, strong] > data.quality[:, weak]).astype(np.float64)
+    return factorise(data.vectors.astype(np.float64), wins, rank, seed)
 
 
 def factorise(

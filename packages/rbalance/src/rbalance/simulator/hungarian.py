@@ -112,7 +112,7 @@ def matching(policy: RouteBalance, batch: Batch, view: InstanceView) -> NDArray[
 def _scores_by_place(
     policy: RouteBalance, batch: Batch, view: InstanceView, places: int
 ) -> NDArray[np.float64]:
-    """float64 [R, places, I]; a place's instance alone is loaded, so that maxima stay as they are."""
+    """float64 [R, places, I]; a place loads its instance alone, so that maxima stay."""
     prompt = np.rint(batch.prompt_tokens.mean())
     length = np.rint(batch.predictions.length.mean(axis=0, dtype=np.float64))[view.model]
     scores = np.empty((len(batch), places, len(view)))

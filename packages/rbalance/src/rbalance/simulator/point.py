@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rbalance.cluster import Cluster
+    from rbalance.policies.labelled import Labelled
     from rbalance.simulator.outcome import Outcome
     from rbalance.simulator.prompt_pool import PromptPool
     from rbalance.tpot.heads import TpotHeads
@@ -92,7 +94,12 @@ def ingredients(pool: PromptPool, cluster: Cluster, heads: TpotHeads | None = No
             return XgboostTpot(heads, [tier.name for tier in tiers])
         return None
 
-    return Ingredients(cluster, pool.prior_of(cluster), pool.labelled(cluster), tpot)
+    return Ingredients(cluster, pool.prior_of(cluster), _labelled(pool, cluster), tpot)
+
+
+@lru_cache(maxsize=4)  # so that what is trained on it is trained once, too
+def _labelled(pool: PromptPool, cluster: Cluster) -> Labelled:
+    return pool.labelled(cluster)
 
 
 def run_point(point: Point, pool: PromptPool, heads: TpotHeads | None = None) -> Outcome:

@@ -50,6 +50,15 @@ def test_an_idle_system_does_not_wait_for_company_but_a_deciding_one_does() -> N
     assert queue.take(0.51) == ["second", "third"]
 
 
+def test_what_has_piled_up_goes_in_one_batch_as_large_as_there_are() -> None:
+    queue = BatchQueue[int](AdaptiveSizing())
+    for item in range(40):
+        queue.add(item, 0.0)
+    queue.take(0.0)
+    queue.decided(0.0)
+    assert len(queue.take(0.0)) == 8, "4 are enough to start, 8 are there"
+
+
 def test_several_deciders_take_requests_as_they_come() -> None:
     queue = BatchQueue[int](FixedSizing(BatchLimits(1, 0.0)), deciders=2)
     for item in range(3):

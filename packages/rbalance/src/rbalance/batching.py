@@ -34,6 +34,11 @@ class BatchLimits:
 class BatchSizing(Protocol):
     """Limits as they fit the load."""
 
+    @property
+    def largest(self) -> int:
+        """The most requests in a batch, whatever the load."""
+        ...
+
     def limits(self, congested: float | None) -> BatchLimits:
         """congested: share of instances with waiting requests, 0 to 1; None before it is known."""
         ...
@@ -44,6 +49,11 @@ class FixedSizing:
     """The same limits always."""
 
     fixed: BatchLimits
+
+    @property
+    def largest(self) -> int:
+        """See BatchSizing."""
+        return self.fixed.size
 
     def limits(self, congested: float | None) -> BatchLimits:
         """See BatchSizing."""
@@ -60,6 +70,11 @@ class AdaptiveSizing:
         (0.7, BatchLimits(16, 0.100)),
         (math.inf, BatchLimits(32, 0.200)),
     )
+
+    @property
+    def largest(self) -> int:
+        """See BatchSizing."""
+        return max(limits.size for _, limits in self.steps)
 
     def limits(self, congested: float | None) -> BatchLimits:
         """See BatchSizing."""
@@ -118,10 +133,15 @@ class BatchQueue(Generic[Item]):
         return batch_due(len(self._queue), first_at, self._at_once, self._limits)
 
     def take(self, now: float) -> list[Item]:
-        """The batch that is due, oldest first; empty if none is. `decided` must follow."""
+        """The batch that is due, oldest first; empty if none is. `decided` must follow.
+
+        It is as large as can be, not only as large as it had to be: who waits already waits for
+        nobody's company. (The artefact stops at the limit, so that its scheduler falls behind with
+        batches of 4 while instances are idle.)
+        """
         if self.due() > now:
             return []
-        size = min(len(self._queue), self._limits.size)
+        size = min(len(self._queue), self._sizing.largest)
         self._deciding += 1
         self._at_once = False
         return [self._queue.popleft()[1] for _ in range(size)]

@@ -21,7 +21,8 @@ class SloSettings:
     """target_s: the latency to hold. hysteresis: nothing moves within this share around it.
 
     rate: how much of the way from `base` to `relief` the weights may move in a second, at most;
-    the further off target, the more of it is used. Back they move at `recovery` of that, so that a
+    the further off target, the more of it is used. Latency answers late, by as long as requests
+    take, so faster than that it overshoots. Back they move at `recovery` of that, so that a
     load near the limit does not make them swing. window_s: how far back latencies count, fading.
     """
 
@@ -29,8 +30,8 @@ class SloSettings:
     base: Weights
     relief: Weights = RELIEF
     hysteresis: float = 0.1
-    rate: float = 0.2
-    recovery: float = 0.25
+    rate: float = 0.05
+    recovery: float = 0.5
     window_s: float = 10.0
 
     def __post_init__(self) -> None:

@@ -164,6 +164,7 @@ async def test_what_nothing_can_take_is_told_why() -> None:
     assert "of 13, 12 are open; of these 12 have no room for 99100 tokens" in str(wide)
     assert isinstance(fine, Routed)
     assert bench.stats.no_instance == 1
+    assert bench.stats.stale_instances == 13, "nobody has told of itself"
 
 
 @pytest.mark.asyncio

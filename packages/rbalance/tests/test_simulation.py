@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from rbalance.policies.registry import DEPLOYED, POLICIES, Ingredients, open_pol
 from rbalance.policies.route_balance import RouteBalance
 from rbalance.simulator.arrivals import Trace, poisson, stepped
 from rbalance.simulator.outcome import Outcome
+from rbalance.simulator.point import Point, run_point
 from rbalance.simulator.prompt_pool import PromptPool
 from rbalance.simulator.scheduler import DEPLOYMENTS, DecisionTime, Scheduler
 from rbalance.simulator.simulation import Control, Simulation
@@ -126,6 +129,22 @@ def test_several_gateways_share_the_instances_and_learn_of_each_other() -> None:
     assert outcome.summary().e2e_s < 1.3 * alone.summary().e2e_s
 
 
+@pytest.mark.parametrize("gateways", [1, 4])
+def test_a_burst_on_old_telemetry_does_not_herd_onto_one_instance(gateways: int) -> None:
+    """800 requests within 20 ms, from one gateway and from four that do not see each other."""
+    simulation = Simulation(
+        CLUSTER,
+        POOL.workload(np.linspace(0, 0.02, 800), CLUSTER),
+        [open_policy("route-balance:weights=latency", OF) for _ in range(gateways)],
+        DEPLOYMENTS["batched"],
+    )
+    outcome = simulation.run()
+    counts = np.bincount(outcome.instance, minlength=13)
+    assert counts.max() < 0.2 * 800
+    for tier in (slice(0, 3), slice(3, 8), slice(8, 11)):
+        assert counts[tier].max() < 3 * counts[tier].mean()
+
+
 def test_an_ensemble_pays_for_all_its_members_and_a_cascade_takes_its_time() -> None:
     ensemble, _ = run("cocktail:target=1.0", n=80)
     single, _ = run("passthrough:model=Qwen2.5-72B", n=80)
@@ -212,6 +231,19 @@ def test_a_trace_s_lengths_replace_the_pool_s() -> None:
     assert ratio == pytest.approx(500 / workload.length[0].mean(), rel=0.01)
 
 
+def test_a_point_may_follow_a_trace(tmp_path: Path) -> None:
+    file = tmp_path / "trace.jsonl"
+    lines = [{"timestamp": 100 * at, "input_length": 50, "output_length": 20} for at in range(30)]
+    file.write_text("\n".join(map(json.dumps, lines)))
+    point = Point(policy="round-robin", rate=5.0, requests=30, trace=str(file))
+    outcome = run_point(point, POOL)
+    assert np.diff(outcome.arrival) == pytest.approx(np.full(29, 30 / 5 / 29))
+    assert outcome.summary().answered == 30
+    file.write_text("what, when")
+    with pytest.raises(ConfigError, match=r"trace: .*trace\.jsonl: neither Azure's"):
+        run_point(point, POOL)
+
+
 def test_a_cluster_grows_in_proportion() -> None:
     assert [tier.instances for tier in scaled(CLUSTER, 100).tiers] == [23, 39, 23, 15]
     assert [tier.instances for tier in scaled(CLUSTER, 4).tiers] == [1, 1, 1, 1]
@@ -222,7 +254,7 @@ def test_a_cluster_grows_in_proportion() -> None:
         Cluster((replace(CLUSTER.tiers[0], instances=0),))
 
 
-def test_a_pool_is_kept_in_a_file_and_another_file_is_refused(tmp_path) -> None:
+def test_a_pool_is_kept_in_a_file_and_another_file_is_refused(tmp_path: Path) -> None:
     POOL.save(tmp_path / "pool.npz")
     kept = PromptPool.load(tmp_path / "pool.npz")
     assert kept.models == POOL.models

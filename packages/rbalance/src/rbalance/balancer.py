@@ -132,6 +132,7 @@ class Balancer:
         if not wanted:
             return
         self._state.refresh(now)
+        self._stats.stale_instances = self._state.stale(now)
         try:
             self._place([batch[row] for row in wanted], _rows(foreseen, wanted), now)
         except Exception as error:  # noqa: BLE001  reaches the one request it is about

@@ -13,7 +13,8 @@ class BalancerStats:
     predictor_late, predictor_failed: batches decided by the prior, and why. unusable_predictions:
     single ones that were not finite. rerouted: whose policy chose a model without open instances.
     relaxed: placed above their ceilings, as the rules allow. no_instance: that nothing could take.
-    bad_requests: that made the policy fail, alone; last_failure says how.
+    bad_requests: that made the policy fail, alone; last_failure says how. stale_instances: no
+    counter, but how many had no fresh telemetry at the last decision.
     """
 
     requests: int = 0
@@ -27,3 +28,4 @@ class BalancerStats:
     no_instance: int = 0
     bad_requests: int = 0
     last_failure: str = ""
+    stale_instances: int = 0

@@ -186,6 +186,12 @@ def sweep(
     ] = "6,12,18,24,30",
     requests: Annotated[int, typer.Option(metavar="N", help="At each point.")] = 2000,
     arrivals: Annotated[str, typer.Option(metavar="poisson|gamma")] = "poisson",
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Arrivals and lengths from Azure's (CSV) or Mooncake's trace."
+        ),
+    ] = None,
     deployment: Annotated[
         str,
         typer.Option(metavar="NAME", help="How all policies are scored. [default: each as usual]"),
@@ -217,6 +223,7 @@ def sweep(
             weights=weights or (),
             requests=requests,
             arrivals=arrivals,
+            trace=trace,
             deployment=deployment,
             instances=instances,
             seed=seed,

@@ -169,6 +169,11 @@ class InstanceState:
         open_ = self.view.healthy & ~self.view.draining
         return float((self.view.waiting[open_] > 0).mean()) if open_.any() else 0.0
 
+    def stale(self, now: float) -> int:
+        """How many instances have no fresh telemetry: never had, too old, or its fetch failed."""
+        stale = self.telemetry.stale(now)
+        return sum(bool(stale[at]) for at, tier in enumerate(self.tier) if tier is not None)
+
     def features(self, now: float) -> NDArray[np.float32]:
         """float32 [capacity, 17]: what TPOT heads see, columns as STATE_FEATURES."""
         own, view = self.in_flight, self.view

@@ -47,6 +47,7 @@ class SweepOptions:
     weights: Sequence[str]
     requests: int
     arrivals: str
+    trace: Path | None
     deployment: str
     instances: int
     seed: int
@@ -91,6 +92,7 @@ def points_of(options: SweepOptions) -> list[Point]:
             deployment=options.deployment,
             instances=options.instances,
             seed=options.seed,
+            trace="" if options.trace is None else str(options.trace),
         )
         for policy, rate in product(policies, rates_of(options.rates))
     ]

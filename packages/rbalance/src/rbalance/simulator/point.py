@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -11,7 +12,7 @@ from rbalance.bootstrap import mean_interval
 from rbalance.cluster import article_cluster, scaled
 from rbalance.errors import ConfigError
 from rbalance.policies.registry import DEPLOYED, Ingredients, PolicySpec, open_policy
-from rbalance.simulator.arrivals import gamma, poisson
+from rbalance.simulator.arrivals import at_rate, gamma, poisson, read_trace
 from rbalance.simulator.outcome import Figures
 from rbalance.simulator.scheduler import DEPLOYMENTS
 from rbalance.simulator.simulation import Simulation
@@ -19,13 +20,11 @@ from rbalance.tpot.online import OnlineTpot
 from rbalance.tpot.xgboost_tpot import XgboostTpot
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from rbalance.cluster import Cluster
     from rbalance.policies.labelled import Labelled
     from rbalance.simulator.outcome import Outcome
     from rbalance.simulator.prompt_pool import PromptPool
+    from rbalance.simulator.workload import Workload
     from rbalance.tpot.heads import TpotHeads
     from rbalance.tpot.model import TpotModel
 
@@ -35,7 +34,8 @@ RESAMPLES = 1000
 class Point(msgspec.Struct, frozen=True, kw_only=True):
     """What to run. policy: as `open_policy` reads it. deployment: of DEPLOYMENTS, "" for the usual.
 
-    instances: in all, of the article's mix.
+    instances: in all, of the article's mix. trace: a file whose arrivals, brought to `rate`, and
+    lengths are taken instead; "" for none.
     """
 
     policy: str
@@ -46,6 +46,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     instances: int = 13
     gateways: int = 1
     seed: int = 0
+    trace: str = ""
 
     def check(self) -> None:
         """Raises ConfigError: something that cannot be run."""
@@ -75,10 +76,17 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     quality_interval: tuple[float, float]
 
 
-def arrivals(point: Point) -> NDArray[np.float64]:
-    """The same for every policy at a rate."""
-    make = gamma if point.arrivals == "gamma" else poisson
-    return make(point.rate, point.requests, point.seed)
+def workload_of(point: Point, pool: PromptPool, cluster: Cluster) -> Workload:
+    """The same for every policy at a rate. Raises ConfigError for a file that is no trace."""
+    if not point.trace:
+        make = gamma if point.arrivals == "gamma" else poisson
+        return pool.workload(make(point.rate, point.requests, point.seed), cluster, point.seed)
+    try:
+        trace = read_trace(Path(point.trace), point.requests)
+    except ValueError as error:
+        raise ConfigError("trace", str(error)) from error
+    arrival = at_rate(trace.at, point.rate)
+    return pool.workload(arrival, cluster, point.seed).with_lengths_of(trace)
 
 
 def ingredients(pool: PromptPool, cluster: Cluster, heads: TpotHeads | None = None) -> Ingredients:
@@ -111,7 +119,7 @@ def run_point(point: Point, pool: PromptPool, heads: TpotHeads | None = None) ->
     cluster = scaled(article_cluster(pool.models), point.instances)
     made_of = ingredients(pool, cluster, heads)
     policies = [open_policy(point.policy, made_of, point.seed) for _ in range(point.gateways)]
-    workload = pool.workload(arrivals(point), cluster, point.seed)
+    workload = workload_of(point, pool, cluster)
     return Simulation(cluster, workload, policies, DEPLOYMENTS[point.deployed]).run()
 
 

@@ -204,7 +204,8 @@ $(STAMPS)/trcore: $(STAMPS)/trcore.key $(STAMPS)/backends
 $(STAMPS)/packages: $(STAMPS)/packages.key $(STAMPS)/llama $(STAMPS)/backends | $(STAMPS)/trcore
 	@echo "· installing $(PURE), editable, and what they need (torch among it)"
 	@$(INSTALL) --no-build-isolation \
-	  --editable 'packages/trrouters[torch$(comma)training]' --editable packages/rbalance \
+	  --editable 'packages/trrouters[torch$(comma)training]' \
+	  --editable 'packages/rbalance[predict$(comma)minilm$(comma)baselines$(comma)report]' \
 	  --editable 'packages/trsched[llamacpp$(comma)huggingface]' --editable packages/trserve
 	@touch $@
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.serving.arrivals import at_rate, poisson, trace
 from benchmarks.serving.baseline_servers import routed_servers, speculative_server
 from benchmarks.serving.breakdown import our_breakdown, std_breakdown, step_parts
 from benchmarks.serving.load import LoadRun, closed_loop, open_loop
@@ -29,6 +28,7 @@ from benchmarks.serving.std_serving import SingleModelServer, StdServing
 from benchmarks.serving.system import Outcome, System, WorkItem
 from benchmarks.serving.trserve_server import trserve_server
 from benchmarks.serving.workload import WORKLOADS, context_needed, items
+from rbalance.simulator.arrivals import at_rate, poisson, read_trace
 
 GROUP_SETTINGS: dict[str, dict[str, Any]] = {
     OURS: {},
@@ -171,9 +171,11 @@ class RoutingRuns:
         )
         rate = _OPEN_LOAD * ours.throughput * ours.requests / ours.tokens
         work = self._items(MAIN_WORKLOAD)
-        loads = {"poisson": poisson(rate, len(work), _SEED)}
+        loads = {"poisson": poisson(rate, len(work), _SEED).tolist()}
         if self.scope.trace is not None:
-            loads[self.scope.trace.name] = at_rate(trace(self.scope.trace, len(work)), rate)
+            loads[self.scope.trace.name] = at_rate(
+                read_trace(self.scope.trace, len(work)).at, rate
+            ).tolist()
         for arrivals, times in loads.items():
             label = f"{self.pair.engine} {system.name} {arrivals}"
             warm_up = self._warm_up(MAIN_WORKLOAD)[:1]

@@ -6,9 +6,11 @@ import json
 import subprocess
 import sys
 from importlib.metadata import packages_distributions
+from pathlib import Path
 
 import pytest
 
+from rbalance.demo import DEMO_PROMPTS
 from tests.packaging.tree import PACKAGES
 
 HEAVY = (
@@ -20,6 +22,7 @@ HEAVY = (
     "safetensors",
     "sentence_transformers",
     "sglang",
+    "sklearn",
     "tokenizers",
     "torch",
     "transformers",
@@ -91,4 +94,16 @@ def test_trrouters_names_its_extra(words: tuple[str, ...]) -> None:
     assert run.returncode == 2
     assert run.stderr.startswith("error: trrouters.training needs ")
     assert run.stderr.endswith("which is not installed: pip install 'trrouters[training]'\n")
+    assert run.stderr.count("\n") == 1
+
+
+def test_rbalance_names_its_extra(tmp_path: Path) -> None:
+    program = (COMMAND, "rbalance.cli", json.dumps(HEAVY))
+    words = ("fit", str(DEMO_PROMPTS), "--out", str(tmp_path / "nowhere"))
+    run = subprocess.run(
+        [sys.executable, "-c", *program, *words], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 2
+    assert run.stderr.startswith("rbalance: rbalance needs 'sentence-transformers' for this")
+    assert run.stderr.endswith("pip install 'rbalance[predict]'\n")
     assert run.stderr.count("\n") == 1

@@ -1,7 +1,28 @@
-"""Query-level balancing between language-model instances: labelled prompts, so far."""
+"""Query-level balancing between language-model instances: predictions, decisions, simulation."""
 
 from importlib.metadata import version
 
+from rbalance.balancer import Balancer, Routed
+from rbalance.balancer_stats import BalancerStats
+from rbalance.batch import RouteRequest
+from rbalance.cluster import Cluster, Tier, article_cluster
+from rbalance.embedder import Embedder
+from rbalance.errors import (
+    ArtefactError,
+    ConfigError,
+    MissingExtraError,
+    NoInstanceError,
+    RbalanceError,
+    TrainingError,
+)
+from rbalance.evaluation import Evaluation, evaluate
+from rbalance.foresight import Foreseen, Foresight
+from rbalance.instance_state import InstanceState
+from rbalance.knn import KnnFit, KnnPredictor, fit_knn
+from rbalance.labelled_tables import read_labelled
+from rbalance.policies.registry import Ingredients, open_policy
+from rbalance.predictions import Predictions, Predictor, Prior
+from rbalance.predictor_artefact import load_predictor, load_prior, save_predictor
 from rbalance.records import (
     LabelledPrompt,
     ModelSummary,
@@ -10,15 +31,59 @@ from rbalance.records import (
     read_records,
     summarise,
 )
+from rbalance.sentence_embedder import SentenceEmbedder
+from rbalance.slo_controller import SloController, SloSettings
+from rbalance.telemetry import Telemetry
+from rbalance.training_set import TrainingSet, held_out
+from rbalance.weights import Weights, parse_weights
 
 __version__ = version("rbalance")
 
 __all__ = [
+    "ArtefactError",
+    "Balancer",
+    "BalancerStats",
+    "Cluster",
+    "ConfigError",
+    "Embedder",
+    "Evaluation",
+    "Foreseen",
+    "Foresight",
+    "Ingredients",
+    "InstanceState",
+    "KnnFit",
+    "KnnPredictor",
     "LabelledPrompt",
+    "MissingExtraError",
     "ModelSummary",
+    "NoInstanceError",
+    "Predictions",
+    "Predictor",
+    "Prior",
+    "RbalanceError",
     "RecordError",
+    "RouteRequest",
+    "Routed",
+    "SentenceEmbedder",
+    "SloController",
+    "SloSettings",
     "Summary",
+    "Telemetry",
+    "Tier",
+    "TrainingError",
+    "TrainingSet",
+    "Weights",
     "__version__",
+    "article_cluster",
+    "evaluate",
+    "fit_knn",
+    "held_out",
+    "load_predictor",
+    "load_prior",
+    "open_policy",
+    "parse_weights",
+    "read_labelled",
     "read_records",
+    "save_predictor",
     "summarise",
 ]

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from rbalance.errors import RbalanceError
+
 if TYPE_CHECKING:
     import io
     import os
@@ -49,7 +51,7 @@ class LabelledPrompt(msgspec.Struct, frozen=True, kw_only=True):
     category: str | None = None
 
 
-class RecordError(ValueError):
+class RecordError(RbalanceError, ValueError):
     """A line that is no labelled prompt.
 
     `path` and `line` (from 1) say where; `field` is the offending field, `scores.large` for one
@@ -78,7 +80,7 @@ def read_records(path: str | os.PathLike[str]) -> Iterator[LabelledPrompt]:
     decoder = msgspec.json.Decoder(LabelledPrompt)
     seen: set[str] = set()
     number = 0
-    with _open(path) as stream:
+    with open_file(path) as stream:
         while True:
             number += 1
             try:
@@ -104,7 +106,8 @@ def read_records(path: str | os.PathLike[str]) -> Iterator[LabelledPrompt]:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[io.BufferedIOBase]:
+def open_file(path: Path) -> Iterator[gzip.GzipFile | io.BufferedReader]:
+    """A file's bytes, unzipped where its first two say that they are gzip's."""
     with path.open("rb") as plain:
         zipped = plain.read(2) == _GZIP_MAGIC
         plain.seek(0)

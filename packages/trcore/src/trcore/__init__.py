@@ -4,8 +4,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 from trcore._core import (
+    Assigned,
+    AssignRules,
     BestThresholds,
     ChainSolution,
+    InstanceView,
     PeerRing,
     PendingTable,
     ReducibleChainError,
@@ -13,6 +16,7 @@ from trcore._core import (
     Simulated,
     State,
     StateSpaceTooLargeError,
+    assign,
     best_thresholds,
     deadlock_free,
     effective_thresholds,
@@ -25,8 +29,11 @@ from trcore._core import (
 )
 
 __all__ = [
+    "AssignRules",
+    "Assigned",
     "BestThresholds",
     "ChainSolution",
+    "InstanceView",
     "PeerRing",
     "PendingTable",
     "ReducibleChainError",
@@ -34,6 +41,7 @@ __all__ = [
     "Simulated",
     "State",
     "StateSpaceTooLargeError",
+    "assign",
     "best_thresholds",
     "deadlock_free",
     "effective_thresholds",

@@ -1,0 +1,161 @@
+// Copyright the trcore authors. SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <optional>
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "trcore/assign.hpp"
+
+namespace py = pybind11;
+
+namespace trcore::python {
+namespace {
+
+// Pairs of request and instance from which on other threads may run meanwhile. Below, all is done
+// in some microseconds, and to get the GIL back from a busy thread takes longer than that.
+constexpr std::size_t kPairsWithoutGil = 4096;
+
+template <class Choice>
+Choice choice(const char* name, const std::string& given,
+              std::initializer_list<std::pair<const char*, Choice>> known) {
+    std::string names;
+    for (const auto& [word, value] : known) {
+        if (given == word) return value;
+        names += (names.empty() ? "'" : ", '") + std::string(word) + "'";
+    }
+    throw py::value_error(std::string(name) + ": must be one of " + names + ", not '" + given + "'");
+}
+
+AssignRules rules(std::vector<double> quality, std::vector<double> length, const std::string& norm,
+                  const std::string& order, const std::string& otherwise) {
+    AssignRules made;
+    made.prior_quality = std::move(quality);
+    made.prior_length = std::move(length);
+    made.quality_norm = choice<QualityNorm>(
+        "quality_norm", norm, {{"none", QualityNorm::none}, {"minmax", QualityNorm::minmax}});
+    made.order = choice<Order>("order", order, {{"lpt", Order::lpt}, {"arrival", Order::arrival}});
+    made.on_no_candidate = choice<OnNoCandidate>("on_no_candidate", otherwise,
+        {{"fail", OnNoCandidate::fail}, {"cheapest", OnNoCandidate::cheapest},
+         {"fastest", OnNoCandidate::fastest}});
+    made.check();
+    return made;
+}
+
+// The memory of an array of exactly this type and number of dimensions; None gives nothing.
+template <class T, class Kind = std::remove_const_t<T>>
+std::span<T> view_of(const char* name, const py::handle& given, py::ssize_t dimensions,
+                     const char* what, py::ssize_t columns = -1) {
+    if (given.is_none()) return {};
+    constexpr bool kWritten = !std::is_const_v<T>;
+    if (py::isinstance<py::array>(given)) {
+        const auto array = py::reinterpret_borrow<py::array>(given);
+        if (array.dtype().is(py::dtype::of<Kind>()) && array.ndim() == dimensions &&
+            (array.flags() & py::array::c_style) != 0 && (!kWritten || array.writeable()) &&
+            (columns < 0 || array.shape(dimensions - 1) == columns)) {
+            return {static_cast<T*>(const_cast<void*>(array.data())),
+                    static_cast<std::size_t>(array.size())};
+        }
+    }
+    throw py::value_error(std::string(name) + ": must be a contiguous " +
+                          (kWritten ? "and writable " : "") + "array of " + what);
+}
+
+// Quality, cost and latency, for all requests or for each.
+class Weights {
+public:
+    explicit Weights(const py::object& given) {
+        if (py::isinstance<py::array>(given)) {
+            const auto columns = py::reinterpret_borrow<py::array>(given).ndim();
+            span_ = view_of<const double>("weights", given, columns == 2 ? 2 : 1, kWhat, 3);
+            return;
+        }
+        try {
+            three_ = given.cast<std::array<double, 3>>();  // a tenth of what numpy takes for it
+        } catch (const py::cast_error&) {
+            throw py::value_error(std::string("weights: must be an array of ") + kWhat);
+        }
+        span_ = three_;
+    }
+    Weights(const Weights&) = delete;  // the span may point into this
+    Weights& operator=(const Weights&) = delete;
+
+    [[nodiscard]] std::span<const double> span() const noexcept { return span_; }
+
+private:
+    static constexpr const char* kWhat = "float64, [3] or [R, 3], or three numbers";
+    std::array<double, 3> three_{};
+    std::span<const double> span_;
+};
+
+Assigned assign(InstanceView& view, const AssignRules& rules, const py::object& weights,
+                const py::object& prompt_tokens, const py::object& max_tokens,
+                const py::object& quality, const py::object& length, const py::object& chosen,
+                const py::object& tokens, const py::object& needs, const py::object& models,
+                const py::object& instances, const py::object& max_usd,
+                const py::object& max_seconds, const py::object& terms, const py::object& scores,
+                bool commit) {
+    const Weights weighted(weights);
+    const auto m = static_cast<py::ssize_t>(rules.models());
+    const auto i = static_cast<py::ssize_t>(view.size());
+    using Mask = const std::uint8_t;
+    const AssignBatch batch{
+        .weights = weighted.span(),
+        .prompt_tokens = view_of<const std::int32_t>("prompt_tokens", prompt_tokens, 1, "int32, [R]"),
+        .max_tokens = view_of<const std::int32_t>("max_tokens", max_tokens, 1, "int32, [R]"),
+        .quality = view_of<const float>("quality", quality, 2, "float32, [R, M]", m),
+        .length = view_of<const float>("length", length, 2, "float32, [R, M]", m),
+        .needs = view_of<const std::uint32_t>("needs", needs, 1, "uint32, [R]"),
+        .models = view_of<Mask, bool>("models", models, 2, "bool, [R, M]", m),
+        .instances = view_of<Mask, bool>("instances", instances, 2, "bool, [R, I]", i),
+        .max_usd = view_of<const double>("max_usd", max_usd, 1, "float64, [R]"),
+        .max_seconds = view_of<const double>("max_seconds", max_seconds, 1, "float64, [R]"),
+    };
+    const AssignOutputs outputs{
+        .chosen = view_of<std::int32_t>("chosen", chosen, 1, "int32, [R]"),
+        .tokens = view_of<std::int32_t>("tokens", tokens, 1, "int32, [R]"),
+        .terms = view_of<double>("terms", terms, 2, "float64, [R, 6]", AssignOutputs::kTerms),
+        .scores = view_of<double>("scores", scores, 2, "float64, [R, I]", i),
+    };
+    thread_local Assigner assigner;  // for its memory
+    assigner.begin(view, rules, batch, outputs);
+    Assigned counted;
+    {
+        // Safe: it reads copies and the batch's arrays, which the call's arguments keep alive, and
+        // no object of Python's.
+        std::optional<py::gil_scoped_release> unlocked;
+        if (batch.requests() * view.size() >= kPairsWithoutGil) unlocked.emplace();
+        counted = assigner.run();
+    }
+    if (commit) assigner.commit(view);
+    return counted;
+}
+
+}  // namespace
+
+void bind_assign(py::module_& module) {
+    py::class_<AssignRules>(module, "AssignRules")
+        .def(py::init(&rules), py::arg("prior_quality"), py::arg("prior_length"), py::kw_only(),
+             py::arg("quality_norm") = "none", py::arg("order") = "lpt",
+             py::arg("on_no_candidate") = "fail")
+        .def_property_readonly("models", &AssignRules::models);
+    py::class_<Assigned>(module, "Assigned")
+        .def_readonly("unassigned", &Assigned::unassigned)
+        .def_readonly("relaxed", &Assigned::relaxed)
+        .def_readonly("quality_priors", &Assigned::quality_priors)
+        .def_readonly("length_priors", &Assigned::length_priors)
+        .def_readonly("tpot_priors", &Assigned::tpot_priors)
+        .def("__repr__", [](const Assigned& a) {
+            return "<trcore.Assigned, " + std::to_string(a.unassigned) + " unassigned, " +
+                   std::to_string(a.relaxed) + " relaxed>"; });
+    const py::object none = py::none();
+    module.def("assign", &assign, py::arg("view"), py::arg("rules"), py::arg("weights"),
+               py::arg("prompt_tokens"), py::arg("max_tokens"), py::arg("quality"),
+               py::arg("length"), py::arg("chosen"), py::arg("tokens"), py::kw_only(),
+               py::arg("needs") = none, py::arg("models") = none, py::arg("instances") = none,
+               py::arg("max_usd") = none, py::arg("max_seconds") = none, py::arg("terms") = none,
+               py::arg("scores") = none, py::arg("commit") = true);
+}
+
+}  // namespace trcore::python

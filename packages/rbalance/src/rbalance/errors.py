@@ -1,0 +1,39 @@
+"""Typed errors of the balancer; each says what is wrong and, for settings, which field."""
+
+
+class RbalanceError(Exception):
+    """Base of this package's errors."""
+
+
+class ConfigError(RbalanceError):
+    """A setting that makes no sense.
+
+    field: dotted path of the offending setting, e.g. `weights.quality` or `--k`.
+    """
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+
+
+class TrainingError(RbalanceError):
+    """Labelled data that no predictor can be fitted to; the message says what is missing."""
+
+
+class ArtefactError(RbalanceError):
+    """Something fitted that cannot be read or does not belong here; the message names the file."""
+
+
+class MissingExtraError(RbalanceError, ImportError):
+    """A library of an optional extra is not installed."""
+
+    def __init__(self, library: str, extra: str) -> None:
+        super().__init__(
+            f"rbalance needs {library!r} for this, which is not installed: "
+            f"pip install 'rbalance[{extra}]'"
+        )
+        self.name = library
+
+
+class NoInstanceError(RbalanceError):
+    """A request that no instance may take; the message says what stands against which."""

@@ -1,0 +1,73 @@
+"""Predictions under a deadline: what is late or fails is replaced by the prior."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rbalance.balancer_stats import BalancerStats
+    from rbalance.predictions import Predictions, Prior
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Foreseen:
+    """Predictions for R prompts, and their vectors, float32 [R, D], for policies that use them."""
+
+    predictions: Predictions
+    vectors: NDArray[np.float32] | None = None
+
+
+class Foresight:
+    """Asks `predict` in a thread of its own, one batch at a time, `deadline_s` seconds each.
+
+    A call that hangs occupies the thread until it returns; batches that come meanwhile do not queue
+    up behind it but go by the prior at once.
+    """
+
+    def __init__(
+        self,
+        predict: Callable[[Sequence[str]], Foreseen],
+        prior: Prior,
+        deadline_s: float,
+        stats: BalancerStats,
+    ) -> None:
+        self._predict = predict
+        self._prior = prior
+        self._deadline_s = deadline_s
+        self._stats = stats
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="foresight")
+        self._busy: Future[Foreseen] | None = None
+
+    async def of(self, prompts: Sequence[str]) -> Foreseen:
+        """One row for each prompt, in time, whatever the predictor does."""
+        if self._busy is not None and not self._busy.done():
+            self._stats.predictor_late += 1
+            return self._fallback(len(prompts))
+        self._busy = self._thread.submit(self._predict, prompts)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(self._busy), self._deadline_s)
+        except TimeoutError:
+            self._stats.predictor_late += 1
+        except Exception as error:  # noqa: BLE001  a predictor's failure must not stop traffic
+            self._stats.predictor_failed += 1
+            self._stats.last_failure = repr(error)
+            _LOG.warning("predictor failed, deciding by the prior", exc_info=error)
+        return self._fallback(len(prompts))
+
+    def close(self) -> None:
+        """Take no more calls; one that hangs is left to itself."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _fallback(self, requests: int) -> Foreseen:
+        return Foreseen(self._prior.predictions(requests))

@@ -1,0 +1,53 @@
+"""Nearest training prompts by cosine similarity, through FAISS."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from rbalance.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+IndexKind = Literal["exact", "ivf"]
+
+_LISTS_PER_ROOT = 4  # IVF lists: 4 * sqrt(N), as FAISS's guidelines have it
+_PROBED_SHARE = 16  # one list in so many is searched
+
+
+class NearestPrompts:
+    """N vectors of length 1, searched for those with the largest inner product.
+
+    `exact` compares with all of them. `ivf` (inverted lists) compares with those of the 1/16 of
+    its lists whose centres are nearest: for sets of 100,000 and more, where an exact search takes
+    longer than the embedding; it may miss a neighbour.
+    """
+
+    def __init__(self, vectors: NDArray[np.float32], kind: IndexKind = "exact") -> None:
+        """vectors: float32 [N, D], N at least 1. Raises MissingExtraError without FAISS."""
+        try:
+            import faiss
+        except ImportError as missing:
+            raise MissingExtraError("faiss-cpu", "predict") from missing
+        self._count, dimension = vectors.shape
+        self._index: Any = faiss.IndexFlatIP(dimension)
+        if kind == "ivf":
+            lists = max(1, min(self._count, int(_LISTS_PER_ROOT * self._count**0.5)))
+            centres = self._index
+            self._index = faiss.IndexIVFFlat(centres, dimension, lists, faiss.METRIC_INNER_PRODUCT)
+            self._index.nprobe = max(1, lists // _PROBED_SHARE)
+            self._index.cp.min_points_per_centroid = 1
+            self._index.train(vectors)
+        self._index.add(vectors)
+
+    def search(
+        self, queries: NDArray[np.float32], k: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Similarity float32 [R, K] and row int64 [R, K] of the K = min(k, N) nearest, best first.
+
+        queries: float32 [R, D], finite. Where `ivf` finds fewer, row is -1.
+        """
+        similarity, rows = self._index.search(queries, min(k, self._count))
+        return similarity, rows

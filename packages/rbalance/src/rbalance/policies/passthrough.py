@@ -1,0 +1,30 @@
+"""One model for everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from rbalance.policies.model_first import ModelChoice
+
+if TYPE_CHECKING:
+    from rbalance.batch import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Passthrough:
+    """`model`: its number."""
+
+    uses_vectors: ClassVar[bool] = False
+    model: int
+
+    @property
+    def fallback(self) -> int:
+        """See ModelRouter."""
+        return self.model
+
+    def models(self, batch: Batch) -> ModelChoice:
+        """See ModelRouter."""
+        return ModelChoice(np.full(len(batch), self.model, np.intp))

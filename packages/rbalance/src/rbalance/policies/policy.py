@@ -1,0 +1,55 @@
+"""What every policy is: a decision over a batch, from what is known when it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from rbalance.batch import Batch
+    from rbalance.instance_state import InstanceState
+
+NO_INSTANCE = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placements:
+    """Where R requests go.
+
+    instance: int32 [R], NO_INSTANCE where none may take the request. also: by row, further
+    instances that answer at the same time. then: by row, models that are asked one after another
+    once the answer before has come; the last answer counts.
+    rerouted: requests whose policy chose a model without an open instance and that go elsewhere.
+    relaxed: placed above their ceilings, as the policy's rules allow.
+    unusable: predictions that were not finite, for which a prior stood in.
+    """
+
+    instance: NDArray[np.int32]
+    also: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    then: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    rerouted: int = 0
+    relaxed: int = 0
+    unusable: int = 0
+
+
+class Policy(Protocol):
+    """Chooses; it neither sends anything nor keeps accounts: those are InstanceState's."""
+
+    @property
+    def uses_vectors(self) -> bool:
+        """`Batch.vectors` must be there."""
+        ...
+
+    def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
+        """One placement for each request; the state is only read, and left as it was."""
+        ...
+
+    def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
+        """An instance took so long for the tokens after a request's first; for what learns."""
+        ...

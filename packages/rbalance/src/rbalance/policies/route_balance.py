@@ -1,0 +1,131 @@
+"""RouteBalance: one score over quality, cost and latency chooses the instance itself (article,
+section 3). The scoring is `trcore.assign`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from rbalance.policies.policy import Placements
+from rbalance.tpot.model import TpotQuery
+from trcore import AssignRules, assign
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rbalance.batch import Batch
+    from rbalance.instance_state import InstanceState
+    from rbalance.predictions import Prior
+    from rbalance.tpot.model import TpotModel
+    from rbalance.weights import Weights
+    from trcore import Assigned, InstanceView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreRules:
+    """See `trcore.AssignRules`, whose arguments these are."""
+
+    quality_norm: Literal["none", "minmax"] = "none"
+    order: Literal["lpt", "arrival"] = "lpt"
+    on_no_candidate: Literal["fail", "cheapest", "fastest"] = "fail"
+
+    def bound_to(self, prior: Prior) -> AssignRules:
+        """With what stands in for predictions that are not finite."""
+        return AssignRules(
+            prior.quality.tolist(),
+            prior.length.tolist(),
+            quality_norm=self.quality_norm,
+            order=self.order,
+            on_no_candidate=self.on_no_candidate,
+        )
+
+
+class RouteBalance:
+    """weights may be replaced between decisions, as an SLO controller does.
+
+    tpot: estimates time per token for every number of the state's view; None: the tiers' priors.
+    prior: columns in the order of the state's models.
+    """
+
+    uses_vectors: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        weights: Weights,
+        prior: Prior,
+        tpot: TpotModel | None = None,
+        rules: ScoreRules = ScoreRules(),
+    ) -> None:
+        self.weights = weights
+        self._tpot = tpot
+        self._rules = rules.bound_to(prior)
+
+    def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
+        """See Policy. Writes its estimates into the view's `tpot_s`, which nothing else reads."""
+        self._estimate(batch, state, now)
+        chosen = np.empty(len(batch), np.int32)
+        counted = self._assign(batch, slice(None), state.view, chosen, None)
+        unusable = counted.quality_priors + counted.length_priors + counted.tpot_priors
+        return Placements(chosen, relaxed=counted.relaxed, unusable=unusable)
+
+    def scores(self, batch: Batch, view: InstanceView) -> NDArray[np.float64]:
+        """float64 [R, I]: each request's scores as if it were alone, -inf where it may not go.
+
+        With the times per token of the last `decide`.
+        """
+        scores = np.empty((len(batch), len(view)))
+        chosen = np.empty(1, np.int32)
+        for row in range(len(batch)):
+            self._assign(batch, slice(row, row + 1), view, chosen, scores[row : row + 1])
+        return scores
+
+    def _assign(
+        self,
+        batch: Batch,
+        rows: slice,
+        view: InstanceView,
+        chosen: NDArray[np.int32],
+        scores: NDArray[np.float64] | None,
+    ) -> Assigned:
+        def some(column: NDArray[Any] | None) -> NDArray[Any] | None:
+            return None if column is None else column[rows]
+
+        return assign(
+            view,
+            self._rules,
+            tuple(self.weights),
+            batch.prompt_tokens[rows],
+            batch.max_tokens[rows],
+            batch.predictions.quality[rows],
+            batch.predictions.length[rows],
+            chosen,
+            np.empty(len(chosen), np.int32),
+            needs=batch.needs[rows],
+            models=some(batch.allowed),
+            max_usd=some(batch.max_usd),
+            max_seconds=some(batch.max_seconds),
+            scores=scores,
+            commit=False,
+        )
+
+    def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
+        """See Policy."""
+        if self._tpot is not None:
+            self._tpot.observe(instance, tokens, seconds, now)
+
+    def _estimate(self, batch: Batch, state: InstanceState, now: float) -> None:
+        view = state.view
+        if self._tpot is None:
+            view.tpot_s[:] = view.prior_tpot_s
+            return
+        length = batch.predictions.length.mean(axis=0, dtype=np.float64)
+        query = TpotQuery(
+            state=state.features(now),
+            prompt=float(batch.prompt_tokens.mean()),
+            predicted=length[view.model].astype(np.float32),
+            now=now,
+        )
+        view.tpot_s[:] = self._tpot.seconds(query)

@@ -1,0 +1,106 @@
+"""When requests of an open loop arrive: float64 seconds from the start, ascending.
+
+The public traces are not part of this project: Azure's LLM inference trace of 2023 (CSV) and
+Mooncake's (JSON lines), plain or gzipped.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, TextIO
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+
+def poisson(rate: float, n: int, seed: int) -> NDArray[np.float64]:
+    """`n` arrivals of a Poisson process with `rate` requests a second."""
+    return np.asarray(np.random.default_rng(seed).exponential(1 / rate, n).cumsum())
+
+
+def gamma(rate: float, n: int, seed: int, burstiness: float = 4.0) -> NDArray[np.float64]:
+    """`n` arrivals at `rate` a second whose gaps are gamma distributed.
+
+    burstiness: the gaps' squared coefficient of variation; 1 is Poisson, more comes in bursts.
+    """
+    shape = 1 / burstiness
+    return np.asarray(np.random.default_rng(seed).gamma(shape, 1 / (rate * shape), n).cumsum())
+
+
+def stepped(rates: list[tuple[float, float]], seed: int) -> NDArray[np.float64]:
+    """A Poisson process whose rate changes: (requests a second, seconds it lasts) in turn."""
+    generator = np.random.default_rng(seed)
+    parts, start = [], 0.0
+    for rate, seconds in rates:
+        n = generator.poisson(rate * seconds)
+        parts.append(start + np.sort(generator.uniform(0.0, seconds, n)))
+        start += seconds
+    return np.concatenate(parts)
+
+
+def at_rate(arrivals: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
+    """The same pattern, stretched or squeezed to a mean of `rate` requests a second."""
+    if not len(arrivals) or arrivals[-1] == 0:
+        return arrivals
+    return arrivals * float(len(arrivals) / rate / arrivals[-1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """Recorded traffic: float64 [N] seconds, the first at 0; float64 [N] tokens, NaN if unknown."""
+
+    at: NDArray[np.float64]
+    prompt_tokens: NDArray[np.float64]
+    output_tokens: NDArray[np.float64]
+
+
+def read_trace(path: Path, n: int) -> Trace:
+    """The first `n` requests of a trace file, by arrival.
+
+    Raises ValueError for a file of neither format.
+    """
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+        rows = np.array(sorted(islice(_rows(file, path), n)), np.float64).reshape(-1, 3)
+    at = rows[:, 0]
+    return Trace(at - at[:1], rows[:, 1], rows[:, 2])
+
+
+def _rows(file: TextIO, path: Path) -> Iterator[tuple[float, float, float]]:
+    kind = path.name.removesuffix(".gz").rpartition(".")[2]
+    try:
+        if kind == "csv":
+            for row in csv.DictReader(file):
+                read, written = row.get("ContextTokens"), row.get("GeneratedTokens")
+                yield _seconds(row["TIMESTAMP"]), _tokens(read), _tokens(written)
+        else:
+            for line in file:
+                fields = json.loads(line)
+                read, written = fields.get("input_length"), fields.get("output_length")
+                yield fields["timestamp"] / 1e3, _tokens(read), _tokens(written)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path}: neither Azure's trace (CSV with TIMESTAMP) nor Mooncake's (JSON lines with"
+            f" timestamp): {error!r}"
+        ) from error
+
+
+def _tokens(given: str | float | None) -> float:
+    return float("nan") if given is None else float(given)
+
+
+def _seconds(stamp: str) -> float:
+    """Python reads no more than six digits of a second; Azure writes seven."""
+    whole, _, fraction = stamp.partition(".")
+    return datetime.fromisoformat(whole).replace(tzinfo=UTC).timestamp() + float(
+        f"0.{fraction or 0}"
+    )

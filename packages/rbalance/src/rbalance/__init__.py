@@ -1,4 +1,4 @@
-"""Query-level balancing between language-model instances: labelled prompts and predictors, so far."""
+"""Query-level balancing between language-model instances: predictors, so far."""
 
 from importlib.metadata import version
 

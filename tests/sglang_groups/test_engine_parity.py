@@ -43,9 +43,7 @@ def engines(pair: tuple[Path, Path], converted: Path) -> Iterator[tuple[Engine, 
         str(pair[1]), SEQUENCES, CONTEXT, SEQUENCES * CONTEXT, dtype="float32"
     )
     with warnings.catch_warnings(action="ignore"):  # of what SGLang imports
-        sglang = SglangEngine(
-            "sglang", settings, vocabulary.fingerprint, index=0, needs=NEEDS
-        )
+        sglang = SglangEngine("sglang", settings, vocabulary.fingerprint, index=0, needs=NEEDS)
     llamacpp = LlamaCppEngine(
         "llamacpp",
         converted,

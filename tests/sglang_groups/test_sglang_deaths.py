@@ -28,9 +28,7 @@ CLIENTS = 16
 @pytest.fixture(scope="module")
 def pressed(pair: tuple[Path, Path]) -> Iterator[Group]:
     """KV for 6 of 16 requests, a threshold above 1, prompts read in parts."""
-    config = tiny_config(
-        pair, "bernoulli", {"p": 0.4}, sequences=6, thresholds=(1, 3), chunk=32
-    )
+    config = tiny_config(pair, "bernoulli", {"p": 0.4}, sequences=6, thresholds=(1, 3), chunk=32)
     group = Group.open(config)
     yield group
     group.close()

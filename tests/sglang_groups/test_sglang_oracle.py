@@ -37,7 +37,13 @@ REQUESTS = 18
 HIDDEN, VOCAB = 64, 512
 PAIR = (ModelIdentity("small"), ModelIdentity("large"))
 ARCHITECTURES: dict[str, dict[str, Any]] = {
-    "r2r": {"hidden_size": HIDDEN, "top_k": 20, "widths": [32, 16], "expansion": 2, "normalize": True},
+    "r2r": {
+        "hidden_size": HIDDEN,
+        "top_k": 20,
+        "widths": [32, 16],
+        "expansion": 2,
+        "normalize": True,
+    },
     "citer": {"hidden_size": HIDDEN, "widths": [32]},
     "co_llm": {"hidden_size": HIDDEN},
 }

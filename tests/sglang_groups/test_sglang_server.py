@@ -43,9 +43,7 @@ class Running:
 
 
 @pytest.fixture(scope="module")
-def server(
-    pair: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Running]:
+def server(pair: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Ended by Ctrl-C, after which nothing of it may be left."""
     folder = tmp_path_factory.mktemp("server")
     config = folder / "tiny.yaml"

@@ -67,9 +67,7 @@ def _add_vocabulary(writer: gguf.GGUFWriter, folder: Path) -> None:
     for token in tokenizer["added_tokens"]:
         ids[token["content"]] = token["id"]
         special = token["special"]
-        types[token["content"]] = (
-            gguf.TokenType.CONTROL if special else gguf.TokenType.USER_DEFINED
-        )
+        types[token["content"]] = gguf.TokenType.CONTROL if special else gguf.TokenType.USER_DEFINED
     ordered = sorted(ids, key=lambda text: ids[text])
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")

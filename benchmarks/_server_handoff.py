@@ -16,7 +16,7 @@ from trrouters import RouterContext, RouteResult
 from trrouters.bernoulli import Bernoulli
 from trrouters.route_result import Destinations
 from trsched.check import check_group
-from trsched.config import ProfileModel, group_config
+from trsched.config import GroupConfig, ProfileModel, group_config
 from trsched.engines.base import StepResult
 from trsched.engines.profile import ProfileEngine
 from trsched.group import Group
@@ -55,9 +55,8 @@ class _TimedRouter(Bernoulli):
         return destinations
 
 
-def handoff_latencies_us(handoffs: int) -> list[float]:
-    """Latencies of at least `handoffs` hand-offs in µs, after a warm-up of a tenth."""
-    config = group_config(
+def _config(*, processes: bool = False) -> GroupConfig:
+    return group_config(
         {
             "name": "handoff",
             "models": [
@@ -67,9 +66,20 @@ def handoff_latencies_us(handoffs: int) -> list[float]:
             "context": 512,
             "kv_memory": "16MiB",
             "max_active": 4,
+            "processes": processes,
             "overlap": True,  # the peer need not wait for the sender's turn to end
         }
     )
+
+
+def _ask(group: Group, seed: int) -> None:
+    sampling = SamplingParams(seed=seed)
+    group.submit(GenerateRequest("", [1, 2, 3], TOKENS, sampling)).result()
+
+
+def handoff_latencies_us(handoffs: int) -> list[float]:
+    """Latencies of at least `handoffs` hand-offs in µs, after a warm-up of a tenth."""
+    config = _config()
     moments = _Moments()
     routers = [_TimedRouter(RouterContext(index, 2, 257), p=1.0) for index in range(2)]
     engines = []
@@ -83,8 +93,7 @@ def handoff_latencies_us(handoffs: int) -> list[float]:
     group = Group(plan, ThreadHost(plan, engines))
     try:
         while len(moments.list) < 2.2 * handoffs:
-            sampling = SamplingParams(seed=len(moments.list))
-            group.submit(GenerateRequest("", [1, 2, 3], TOKENS, sampling)).result()
+            _ask(group, len(moments.list))
     finally:
         group.close()
     trips = [
@@ -93,3 +102,27 @@ def handoff_latencies_us(handoffs: int) -> list[float]:
         if before[1] == "route" and after[1] == "step" and before[2] != after[2]
     ]
     return trips[len(trips) // 10 :]
+
+
+def mean_handoff_us(handoffs: int, *, processes: bool) -> float:
+    """Mean of at least `handoffs` hand-offs in µs, after a warm-up of a tenth.
+
+    As the server counts it in `handoff_seconds`, which also works where models are processes: from
+    the routing decision to the choice of the peer's next batch.
+    """
+    group = Group.open(_config(processes=processes))
+
+    def so_far() -> tuple[int, float]:
+        histograms = [each.handoff_seconds for each in group.status().subservers]
+        return sum(sum(each.counts) for each in histograms), sum(each.total for each in histograms)
+
+    try:
+        while so_far()[0] < handoffs / 10:
+            _ask(group, so_far()[0])
+        warm, warm_total = so_far()
+        while so_far()[0] < warm + handoffs:
+            _ask(group, so_far()[0])
+        count, total = so_far()
+    finally:
+        group.close()
+    return (total - warm_total) / (count - warm) * 1e6

@@ -31,7 +31,7 @@ from queue import SimpleQueue
 import zmq
 
 import trcore
-from benchmarks._server_handoff import handoff_latencies_us
+from benchmarks._server_handoff import handoff_latencies_us, mean_handoff_us
 from trcore import PeerRing
 
 SPAWN: SpawnContext = get_context("spawn")
@@ -308,6 +308,16 @@ def server_handoff(sizes: Sizes) -> dict[str, float]:
     return {"server_handoff_p50_us": cuts[49], "server_handoff_p99_us": cuts[98]}
 
 
+def server_threads(sizes: Sizes) -> dict[str, float]:
+    """The same as the server itself counts it."""
+    return {"server_threads_mean_us": mean_handoff_us(sizes.rounds // 5, processes=False)}
+
+
+def server_processes(sizes: Sizes) -> dict[str, float]:
+    """The same with every model in a process of its own."""
+    return {"server_processes_mean_us": mean_handoff_us(sizes.rounds // 5, processes=True)}
+
+
 # ---------------------------------------------------------------- the list, and its report
 
 MEASUREMENTS: tuple[Callable[[Sizes], dict[str, float]], ...] = (
@@ -317,6 +327,8 @@ MEASUREMENTS: tuple[Callable[[Sizes], dict[str, float]], ...] = (
     zmq_inproc,
     simple_queue,
     server_handoff,
+    server_threads,
+    server_processes,
 )
 
 
@@ -325,15 +337,16 @@ def print_table(result: dict[str, float]) -> None:
     columns = {
         "p50_us": "p50 µs",
         "p99_us": "p99 µs",
+        "mean_us": "mean µs",
         "per_s": "1 by 1 /s",
         "batch_per_s": "batches /s",
     }
-    print(f"{'':14}" + "".join(f"{title:>13}" for title in columns.values()))
+    print(f"{'':16}" + "".join(f"{title:>13}" for title in columns.values()))
     for measurement in MEASUREMENTS:
         name = measurement.__name__
         row = [result.get(f"{name}_{key}") for key in columns]
         cells = ["" if v is None else f"{v:,.2f}" if v < 1000 else f"{v:,.0f}" for v in row]
-        print(f"{name:14}" + "".join(f"{cell:>13}" for cell in cells))
+        print(f"{name:16}" + "".join(f"{cell:>13}" for cell in cells))
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -362,6 +375,8 @@ def main(arguments: list[str] | None = None) -> None:
         f"across processes: ring {result['zmq_ipc_p50_us'] / result['ring_process_p50_us']:.1f}×"
         " quicker than ZeroMQ at p50"
     )
+    ratio = result["server_processes_mean_us"] / result["server_threads_mean_us"]
+    print(f"inside the server: {ratio:.2f}× the mean of threads between processes")
     rounded = {key: float(f"{value:.4g}") for key, value in result.items()}
     print(json.dumps({"benchmark": "handoff", **machine, **asdict(sizes), **rounded}))
 

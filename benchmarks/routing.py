@@ -33,7 +33,7 @@ from benchmarks.serving.baseline_servers import THREADS
 from benchmarks.serving.cost_model import PairCosts
 from benchmarks.serving.headline import headline
 from benchmarks.serving.measured import Measured
-from benchmarks.serving.names import ALGORITHMS, ENGINES
+from benchmarks.serving.names import ALGORITHMS, ENGINES, OURS
 from benchmarks.serving.pairs import Pair, profile_pair, real_costs, real_pair, sglang_pair
 from benchmarks.serving.records import RoutingRecords, StepBreakdown, save, with_earlier
 from benchmarks.serving.report import write_report
@@ -62,12 +62,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--algorithms", nargs="+", choices=list(ALGORITHMS))
     parser.add_argument("--workloads", nargs="+", choices=list(WORKLOADS))
     parser.add_argument(
-        "--scale", type=float, help="lengths, times this [default: 1 on profiles, else 1/32]"
+        "--scale",
+        type=float,
+        help="lengths, times this [default: 1 on profiles, 1/8 on SGLang, else 1/32]",
     )
     parser.add_argument(
         "--stretch",
         type=int,
-        help="tokens of a response to measure, 0: all [default: 64 on profiles, else 0]",
+        help="tokens of a response to measure, 0: all [default: 64, real engine: 0]",
     )
     parser.add_argument(
         "--clients", nargs="+", type=int, help="of the curve  [default: 1 2 4 8 16]"
@@ -94,8 +96,12 @@ def pairs(engine: str, folder: Path) -> list[Pair]:
 
 
 def scope(args: argparse.Namespace, engine: str) -> Scope:
-    smoke, profile, sglang = args.smoke, engine == "profile", engine == "sglang"
-    scale, stretch = (1.0, 16 if smoke else 64) if profile else (1 / 64 if smoke else 1 / 32, 0)
+    smoke, sglang = args.smoke, engine == "sglang"
+    scale, stretch = {
+        "profile": (1.0, 16 if smoke else 64),
+        "real": (1 / 64 if smoke else 1 / 32, 0),
+        "sglang": (1 / 8, 24 if smoke else 64),
+    }[engine]
     return Scope(
         algorithms=tuple(args.algorithms or (ALGORITHMS if sglang or not smoke else ["r2r"])),
         workloads=tuple(args.workloads or (["low-effort"] if smoke else WORKLOADS)),
@@ -105,6 +111,7 @@ def scope(args: argparse.Namespace, engine: str) -> Scope:
         items_per_client=2 if smoke else 4,
         open_loop=not smoke,
         trace=args.trace,
+        systems=(OURS,) if sglang and smoke else None,
     )
 
 

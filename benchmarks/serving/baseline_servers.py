@@ -21,9 +21,12 @@ THREADS = 1
 
 
 def routed_servers(
-    pair: Pair, algorithm: str, context: int, most: int
+    pair: Pair, n_probs: tuple[int, int], context: int, most: int
 ) -> AbstractContextManager[Sequence[SingleModelServer]]:
-    """A server for each model, up to `most` requests at once, until the block ends."""
+    """A server for each model, up to `most` requests at once, until the block ends.
+
+    n_probs: as an algorithm has it; only llama.cpp's servers are told.
+    """
     if pair.engine == "sglang":
         return sglang_servers(pair.models, concurrency=most, context=context, threads=THREADS)
     if pair.engine == "profile":
@@ -33,7 +36,7 @@ def routed_servers(
         concurrency=most,
         context=context,
         threads=THREADS,
-        n_probs=pair.algorithms[algorithm].n_probs,
+        n_probs=n_probs,
     )
 
 

@@ -18,6 +18,7 @@ from itertools import pairwise
 from benchmarks.serving.bare_step import long_response_step
 from benchmarks.serving.keep_alive import KeepAlive
 from benchmarks.serving.llama_server import LlamaServer
+from benchmarks.serving.sglang_server import SglangServer
 from benchmarks.serving.single_model_group import SingleModelGroup
 from benchmarks.serving.std_serving import StdServing, Step
 from benchmarks.serving.system import WorkItem
@@ -33,7 +34,8 @@ async def std_breakdown(system: StdServing, item: WorkItem, last: int = LAST) ->
     Over llama.cpp's server also: server_prompt and server_predicted (its own account: finding the
     kept prompt and running what is new of it; the tokens after the first), http_and_queue (all
     outside these), prompt_tokens run in a step. engine is then the server's step in a long
-    response after the same prompt.
+    response after the same prompt. Over SGLang's: http_and_queue is what its account of the
+    whole request leaves.
     """
     server = system.servers[0]
     if isinstance(server, SingleModelGroup):
@@ -43,6 +45,10 @@ async def std_breakdown(system: StdServing, item: WorkItem, last: int = LAST) ->
         return _parts(step_ms, _mean_between(before, await _engine_ms(server.server)))
     steps = await _small_steps(system, item, last)
     step_ms = _mean_step(steps)
+    if isinstance(server, SglangServer):
+        served_ms = statistics.fmean(_served_ms(step.reply) for step in steps)
+        engine_ms = await _long_sglang_step(server, item)
+        return {**_parts(step_ms, engine_ms), "http_and_queue": step_ms - served_ms}
     timings = [json.loads(step.reply)["timings"] for step in steps]
     prompt_ms = statistics.fmean(t["prompt_ms"] for t in timings)
     predicted_ms = statistics.fmean(t["predicted_ms"] for t in timings)
@@ -115,6 +121,23 @@ async def _long_response_step(server: LlamaServer, prompt: Sequence[int]) -> flo
     finally:
         connection.close()
     return long_response_step(reply)
+
+
+async def _long_sglang_step(server: SglangServer, item: WorkItem) -> float:
+    connection = KeepAlive(server.port)
+    prompt = ",".join(map(str, item.prompt_ids)).encode()
+    try:
+        one, many = [
+            _served_ms(await connection.post(server.path, server.body(prompt, count, 0)))
+            for count in (1, 1, 1 + _LONG_RUN)
+        ][1:]
+    finally:
+        connection.close()
+    return (many - one) / _LONG_RUN
+
+
+def _served_ms(reply: bytes) -> float:
+    return 1e3 * float(json.loads(reply)["meta_info"]["e2e_latency"])
 
 
 async def _engine_ms(server: TrserveServer) -> tuple[float, int]:

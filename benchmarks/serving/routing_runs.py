@@ -25,7 +25,7 @@ from benchmarks.serving.names import (
 )
 from benchmarks.serving.pairs import Pair
 from benchmarks.serving.records import StepBreakdown
-from benchmarks.serving.std_serving import StdServing
+from benchmarks.serving.std_serving import SingleModelServer, StdServing
 from benchmarks.serving.system import Outcome, System, WorkItem
 from benchmarks.serving.trserve_server import trserve_server
 from benchmarks.serving.workload import WORKLOADS, context_needed, items
@@ -51,7 +51,10 @@ _OPEN_LOAD = 0.6
 
 @dataclass(frozen=True)
 class Scope:
-    """What to measure. scale, stretch: see `workload.items`. items_per_client: of a run."""
+    """What to measure. scale, stretch: see `workload.items`. items_per_client: of a run.
+
+    systems: of those that are our own server; None: all.
+    """
 
     algorithms: Sequence[str]
     workloads: Sequence[str]
@@ -61,6 +64,7 @@ class Scope:
     items_per_client: int
     open_loop: bool
     trace: Path | None
+    systems: Sequence[str] | None = None
 
 
 @dataclass
@@ -83,7 +87,11 @@ class RoutingRuns:
             main = algorithm == MAIN_ALGORITHM
             for system in (OURS, OFFICIAL, *(self._parts() if main else ())):
                 await self._ours(system, algorithm)
-            await self._std_serving(algorithm)
+        known = self.pair.algorithms
+        for n_probs in sorted({known[name].n_probs for name in self.scope.algorithms}):
+            await self._std_serving(
+                [name for name in self.scope.algorithms if known[name].n_probs == n_probs], n_probs
+            )
         for system in (LLM_ONLY, SLM_ONLY):
             await self._ours(system, "")
         if self.pair.engine == "real":
@@ -94,6 +102,8 @@ class RoutingRuns:
 
     async def _ours(self, system: str, algorithm: str) -> None:
         """A system that is our own server."""
+        if self.scope.systems is not None and system not in self.scope.systems:
+            return
         settings = GROUP_SETTINGS[system]
         group = self.pair.group(algorithm or MAIN_ALGORITHM, self._context, self._most, **settings)
         with trserve_server(system, group) as server:
@@ -108,24 +118,27 @@ class RoutingRuns:
                 parts = step_parts(await our_breakdown(server, item, item.max_tokens - 1))
                 self.steps.append(StepBreakdown(system, self.pair.engine, parts))
 
-    async def _std_serving(self, algorithm: str) -> None:
-        with routed_servers(self.pair, algorithm, self._context, self._most) as servers:
+    async def _std_serving(self, algorithms: Sequence[str], n_probs: tuple[int, int]) -> None:
+        with routed_servers(self.pair, n_probs, self._context, self._most) as servers:
+            for algorithm in algorithms:
+                await self._driven(servers, algorithm)
 
-            def driver(workload: str, clients: int) -> StdServing:
-                recorded = self.recorded[algorithm, workload]
-                flow = self.pair.algorithms[algorithm].flow
-                return StdServing(STD_SERVING, servers, recorded, flow, concurrency=clients)
+    async def _driven(self, servers: Sequence[SingleModelServer], algorithm: str) -> None:
+        def driver(workload: str, clients: int) -> StdServing:
+            recorded = self.recorded[algorithm, workload]
+            flow = self.pair.algorithms[algorithm].flow
+            return StdServing(STD_SERVING, servers, recorded, flow, concurrency=clients)
 
-            for workload in self._workloads(STD_SERVING):
-                for clients in self._counts(STD_SERVING, algorithm, workload):
-                    await self._closed(driver(workload, clients), algorithm, workload, clients)
-            if algorithm == MAIN_ALGORITHM:
-                system = driver(MAIN_WORKLOAD, self._most)
-                await self._open(system, algorithm)
-                if self._long_enough:
-                    item = self._long_item()
-                    parts = step_parts(await std_breakdown(system, item, item.max_tokens - 1))
-                    self.steps.append(StepBreakdown(STD_SERVING, self.pair.engine, parts))
+        for workload in self._workloads(STD_SERVING):
+            for clients in self._counts(STD_SERVING, algorithm, workload):
+                await self._closed(driver(workload, clients), algorithm, workload, clients)
+        if algorithm == MAIN_ALGORITHM:
+            system = driver(MAIN_WORKLOAD, self._most)
+            await self._open(system, algorithm)
+            if self._long_enough:
+                item = self._long_item()
+                parts = step_parts(await std_breakdown(system, item, item.max_tokens - 1))
+                self.steps.append(StepBreakdown(STD_SERVING, self.pair.engine, parts))
 
     async def _speculative(self) -> None:
         with speculative_server(self.pair, self._context, self._most) as server:
@@ -227,7 +240,7 @@ class RoutingRuns:
 
         Of real models, which end a response where they like, the longest that was recorded.
         """
-        if self.pair.engine == "real":
+        if self.pair.engine != "profile":
             recorded = self.recorded[MAIN_ALGORITHM, MAIN_WORKLOAD]
             known = [item for item in self._items(MAIN_WORKLOAD) if item.number in recorded]
             return max(known, key=lambda item: len(recorded[item.number].tokens))

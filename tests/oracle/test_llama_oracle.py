@@ -69,6 +69,7 @@ CASES = [
     ("r_stitch", {"tau": -0.5}, {}),
     ("me", {}, {}),
     ("r_stitch", {"tau": 0.3}, {"overlap": True}),
+    ("r_stitch", {"tau": 0.3}, {"processes": True}),
     ("me", {"weights": [1.0, 3.0]}, {"kv_memory": "40MiB"}),  # KV for 5 of 16: reclaimed often
 ]
 

@@ -24,6 +24,9 @@ TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{{ '<|im_start|>assistant\n' }}"
 )
+END = {"__type": "AddedToken", "content": "<|im_end|>", "special": True}
+"""How older versions of transformers write a token; newer ones write its text."""
+
 ROWS = 320
 """Rows of the LM head: more than there are tokens, as in Qwen's models."""
 
@@ -79,8 +82,7 @@ def hf_folder(
     _write(folder / "generation_config.json", {"eos_token_id": ends} | (generation or {}))
     _write(
         folder / "tokenizer_config.json",
-        {"bos_token": None, "eos_token": {"content": "<|im_end|>"}, "chat_template": TEMPLATE}
-        | (settings or {}),
+        {"bos_token": None, "eos_token": END, "chat_template": TEMPLATE} | (settings or {}),
     )
     if weights is not None:
         (folder / "model.safetensors").write_bytes(weights)

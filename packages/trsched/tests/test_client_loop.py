@@ -10,114 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from packages.trsched.tests.client_desk import Desk, step, token
 from packages.trsched.tests.groups import request
-from trcore import PeerRing
 from trrouters import BaseRouter, RouterContext
-from trsched.active_count import ActiveCount
-from trsched.client_loop import ClientLoop
-from trsched.codec import GROUP, HandOff, decode_inbound, encode_report
+from trsched.codec import encode_report
 from trsched.messages import (
     Admit,
-    Command,
     Degraded,
-    Died,
     Failed,
-    PeerDown,
     Release,
-    Report,
     RouterFailed,
-    StepEvents,
 )
-from trsched.request import Event, FinalEvent, TokenEvent, TokenLogprobs
+from trsched.request import FinalEvent, TokenEvent, TokenLogprobs
 from trsched.stream import Stream
-
-PROMPT = list(b"hello")
-
-
-class Desk:
-    """A client loop whose subservers are played by the test."""
-
-    def __init__(
-        self,
-        *,
-        models: int = 2,
-        slots: int = 4,
-        router: BaseRouter | None = None,
-        degrade: bool = True,
-    ) -> None:
-        self.reports = PeerRing.heap(1 << 16)
-        self.rings = [PeerRing.heap(1 << 16) for _ in range(models)]
-        self.delivered: dict[Stream, list[Event]] = {}
-        self.deaths: list[tuple[int, str]] = []
-        self.router_errors: list[tuple[int, str]] = []
-        self.active = ActiveCount()
-        self.loop = ClientLoop(
-            self.reports,
-            self.rings,
-            router or BaseRouter(RouterContext(0, models, 257)),
-            slots=slots,
-            active=self.active,
-            deliver=self._deliver,
-            degrade=degrade,
-            on_death=lambda index, error: self.deaths.append((index, error)),
-            on_router_error=lambda index, error: self.router_errors.append((index, error)),
-        )
-
-    def _deliver(self, batch: list[tuple[Stream, list[Event]]]) -> None:
-        for stream, events in batch:
-            assert events
-            self.delivered.setdefault(stream, []).extend(events)
-
-    def admit(self, **fields: Any) -> tuple[Stream, int]:
-        """A request that has been admitted, and its handle."""
-        stream = Stream(request(**fields))
-        assert self.loop.submit(stream, limit=1)
-        self.loop.turn()
-        admit, *others = [self.inbox(index)[-1] for index in range(len(self.rings))]
-        assert isinstance(admit, Admit)
-        assert all(message == admit for message in others)
-        return stream, admit.handle
-
-    def report(self, *reports: Report) -> None:
-        """Reports that all come in before the next turn."""
-        for report in reports:
-            assert self.reports.push(encode_report(report))
-        self.loop.turn()
-
-    def inbox(self, index: int) -> list[HandOff | Command]:
-        """What a subserver has been sent since."""
-        return [decode_inbound(record) for record in self.rings[index].drain()]
 
 
 @pytest.fixture
 def desk() -> Desk:
     return Desk()
-
-
-def step(
-    handle: int,
-    position: int,
-    *,
-    model: int = 0,
-    owner: int | None = None,
-    finish: int = 0,
-    logprobs: TokenLogprobs | None = None,
-) -> StepEvents:
-    """One row: `model` committed the token at `position` (-1: none), `owner` has it now."""
-    return StepEvents(
-        model,
-        [handle],
-        [position],
-        [100 + position],
-        [model if owner is None else owner],
-        [finish],
-        [],
-        {} if logprobs is None else {0: logprobs},
-    )
-
-
-def token(position: int, model: int = 0) -> TokenEvent:
-    return TokenEvent(position, 100 + position, model)
 
 
 # --- order
@@ -267,83 +177,3 @@ def test_a_request_too_large_for_a_ring_ends_alone(desk: Desk) -> None:
     assert final.reason == "error"
     assert "too many for a ring" in str(final.error)
     desk.admit()
-
-
-# --- death of a model
-
-
-def token_ids(events: list[Event]) -> list[int]:
-    return [event.token_id for event in events if isinstance(event, TokenEvent)]
-
-
-def taken_over(messages: list[HandOff | Command]) -> list[list[int]]:
-    """The tokens of the group's own hand-offs, after the prompt."""
-    found = []
-    for message in messages:
-        if isinstance(message, HandOff):
-            assert message.sender == GROUP
-            tokens = list(message.peer_req.token_ids)
-            assert message.peer_req.loc == len(tokens)
-            assert tokens[: len(PROMPT)] == PROMPT
-            found.append(tokens[len(PROMPT) :])
-    return found
-
-
-@given(st.lists(st.booleans(), max_size=6), st.data())
-def test_a_dead_models_requests_go_to_the_one_left(hops: list[bool], data: st.DataObject) -> None:
-    """A path of steps (kept and handed over, or not), its reports in any order that two senders
-    make possible, then the death of either model: taken over if and only if the dead one had it."""
-    desk = Desk()
-    stream, handle = desk.admit(max_tokens=99)
-    reports: list[list[Report]] = [[], []]
-    owner = 0
-    for position, hands_over in enumerate(hops):
-        to = 1 - owner if hands_over else owner
-        reports[owner].append(step(handle, position, model=owner, owner=to))
-        owner = to
-    dead = data.draw(st.sampled_from([0, 1]))
-    reports[dead].append(Died(dead, "gone"))
-    while any(reports):
-        sender = data.draw(st.sampled_from([i for i in (0, 1) if reports[i]]))
-        assert desk.reports.push(encode_report(reports[sender].pop(0)))
-        if data.draw(st.booleans()):
-            desk.loop.turn()
-    desk.loop.turn()
-    messages = desk.inbox(1 - dead)
-    tokens = [100 + position for position in range(len(hops))]
-    assert taken_over(messages) == ([tokens] if owner == dead else [])
-    assert PeerDown(dead) in messages
-    assert token_ids(desk.delivered.get(stream, [])) == tokens
-    desk.loop.abort(stream, "abort")
-    desk.loop.turn()
-    final = desk.delivered[stream][-1]
-    assert isinstance(final, FinalEvent)
-    assert final.degraded == (owner == dead)
-    assert desk.deaths == [(dead, "gone")]
-
-
-def test_where_nobody_may_take_over_the_request_ends() -> None:
-    desk = Desk(degrade=False)
-    stream, handle = desk.admit()
-    desk.report(step(handle, 0, owner=1), Died(1, "gone"))
-    assert desk.delivered[stream] == [token(0), FinalEvent("error", 1, error="model 1 died")]
-    assert taken_over(desk.inbox(0)) == []
-
-
-def test_without_a_model_left_requests_end(desk: Desk) -> None:
-    stream, _ = desk.admit()
-    desk.report(Died(1, "gone"), Died(0, "gone, too"))
-    assert desk.delivered[stream] == [FinalEvent("error", error="model 0 died")]
-
-
-def test_new_requests_start_at_a_living_model(desk: Desk) -> None:
-    desk.report(Died(0, "gone"))
-    desk.inbox(1)
-    stream = Stream(request())
-    desk.loop.submit(stream, limit=1)
-    desk.loop.turn()
-    (admit,) = desk.inbox(1)
-    assert isinstance(admit, Admit)
-    assert admit.entry == 1
-    desk.report(step(admit.handle, 0, model=1, finish=1))
-    assert desk.delivered[stream] == [token(0, 1), FinalEvent("stop", degraded=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -212,3 +213,10 @@ def test_a_gguf_file_of_the_checkpoint_has_its_fingerprint(
         assert b"".join(map(ours.piece, ids)) == b"".join(map(small.piece, ids)) == text.encode()
     other = hf_folder(tmp_path / "other", byte_level_tokenizer(("<tool>",)))
     assert GgufVocabulary(gguf_of(other, tmp_path / "other.gguf")).fingerprint != small.fingerprint
+
+
+def test_without_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    assert refused(folder) == (
+        "path: needs tokenizers, which is not installed: pip install 'trsched[huggingface]'"
+    )

@@ -10,16 +10,20 @@ import pytest
 pytest.importorskip("tokenizers", reason="trsched[huggingface] is not installed")
 
 from packages.trsched.tests.hf_folders import ROWS, byte_level_tokenizer, hf_folder
+from packages.trsched.tests.planned_groups import data, model, planned, refused
 from trrouters import ModelIdentity
-from trsched.check import Checked, GroupPlan, check, check_group
 from trsched.config import group_config
-from trsched.engines.open_engine import open_engine
 from trsched.errors import ConfigError
-from trsched.fetch import fetch_and_check
 from trsched.gpu_memory import RankMemory
 from trsched.sglang_model import SglangModel
 
 KV_BYTES = 2 * 2 * 2 * 16 * 2  # K and V, layers, heads, head size, bfloat16
+
+
+def weight_bytes(layers: int) -> int:
+    """Of the fixture's model in bfloat16."""
+    layer = 2 * 64 * 16 * (4 + 2) + 3 * 64 * 128 + 2 * 64  # attention, MLP, norms
+    return 2 * (layers * layer + 64 + ROWS * 64)
 
 
 @pytest.fixture
@@ -30,35 +34,6 @@ def small(tmp_path: Path) -> Path:
 @pytest.fixture
 def large(tmp_path: Path) -> Path:
     return hf_folder(tmp_path / "large", config={"num_hidden_layers": 4}, weights=b"more" * 9)
-
-
-@pytest.fixture(autouse=True)
-def empty_cache_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-
-
-def model(name: str, path: Path | str, **changes: Any) -> dict[str, Any]:
-    return {"engine": "sglang", "name": name, "path": str(path), **changes}
-
-
-def data(*models: dict[str, Any], router: Any = None, **group: Any) -> dict[str, Any]:
-    router = router or {"name": "fixed" if len(models) == 1 else "bernoulli"}
-    return {"name": "test", "models": list(models), "router": router, "context": 64, **group}
-
-
-def checked(*models: dict[str, Any], **group: Any) -> Checked:
-    return check(group_config(data(*models, **group)))
-
-
-def planned(*models: dict[str, Any], **group: Any) -> GroupPlan:
-    return check_group(group_config(data(*models, **group)))
-
-
-def refused(*models: dict[str, Any], **group: Any) -> ConfigError:
-    with pytest.raises(ConfigError) as caught:
-        planned(*models, **group)
-    assert str(caught.value).startswith(f"{caught.value.field}: ")
-    return caught.value
 
 
 def test_defaults() -> None:
@@ -140,8 +115,10 @@ def test_a_plan(small: Path, large: Path) -> None:
     assert plan.paths == (small, large)
     assert (plan.kv.sequences, plan.kv.tokens) == (8, 512)
     assert plan.kv.bytes_per_model == (512 * KV_BYTES, 512 * 4 * KV_BYTES)
-    assert [rank.gpu for rank in plan.ranks] == [0, 0, 1]
-    assert plan.ranks[1] == RankMemory("large", 0, 18, 2 * KV_BYTES)
+    assert [rank.gpu for rank in plan.rank_memory] == [0, 0, 1]
+    assert plan.rank_memory[1] == RankMemory(
+        "large", 0, weight_bytes(4), 2 * KV_BYTES
+    )  # float32, halved
     assert [identity.hidden_size for identity in plan.identities] == [64, 64]
     assert plan.identities[0].fingerprint != plan.identities[1].fingerprint
     said = "\n".join(plan.lines())
@@ -233,10 +210,10 @@ def test_weights_that_are_not_complete(small: Path) -> None:
     (small / "model.safetensors").rename(small / "model-00002-of-00002.safetensors")
     error = refused(model("small", small))
     assert error.field == "models[0].path"
-    assert "no complete weights in" in str(error)
+    assert "no complete weights (*.safetensors) in" in str(error)
     assert planned(model("small", small, load_format="dummy"), max_active=1).max_active == 1
     (small / "model-00001-of-00002.safetensors").write_bytes(b"w")
-    assert planned(model("small", small), max_active=1).ranks[0].weight_bytes == 8
+    assert planned(model("small", small), max_active=1).max_active == 1
 
 
 def test_made_up_weights_speak_bytes(small: Path) -> None:
@@ -246,121 +223,19 @@ def test_made_up_weights_speak_bytes(small: Path) -> None:
     assert {vocabulary.size for vocabulary in plan.vocabularies} == {ROWS}
     assert plan.vocabularies[0].encode("é", special=False) == list("é".encode())
     assert plan.identities == (ModelIdentity("a", None, 64), ModelIdentity("b", None, 64))
-    sizes = [rank.weight_bytes for rank in plan.ranks]
-    assert sizes[0] == 2 * (320 * 64 + 2 * (2 * 64 * 16 * 6 + 3 * 64 * 128 + 128))
-    assert sizes[1:] == [sizes[0] // 2] * 2
+    sizes = [rank.weight_bytes for rank in plan.rank_memory]
+    assert sizes == [weight_bytes(2), weight_bytes(2) // 2, weight_bytes(2) // 2]
 
 
-HUB = [
-    model("qwen3-0.6b", "Qwen/Qwen3-0.6B"),
-    model("qwen3-32b", "Qwen/Qwen3-32B", tp=2, gpus=[0, 1]),
-]
-
-
-def test_a_known_pair_of_the_hub_is_planned_without_its_files() -> None:
-    plan = checked(*HUB, context=9216, kv_memory="52GiB", max_active=16)
-    assert plan.kv is not None
-    assert plan.kv.bytes_per_model == (147456 * 114688, 147456 * 262144)
-    gib = [round(rank.weight_bytes / 2**30, 2) for rank in plan.ranks]
-    assert gib == [1.11, 30.51, 30.51]  # 0.60 and 32.76 billion parameters
-    assert [each.field for each in plan.unchecked] == ["models[0].path", "models[1].path"]
-    assert all(each.on_hub for each in plan.unchecked)
-    assert "tokenizer and weights" in plan.unchecked[0].message
-    assert refused(*HUB, context=9216, kv_memory="52GiB").field == "models[0].path"
-
-
-def test_an_unknown_model_of_the_hub_leaves_the_rest_to_be_checked() -> None:
-    unknown = model("other", "somebody/Other-7B")
-    plan = checked(HUB[0], unknown)
-    assert (plan.kv, plan.max_active) == (None, None)
-    assert [each.field for each in plan.unchecked] == ["models[0].path", "models[1].path"]
-    assert "its size, tokenizer and weights" in plan.unchecked[1].message
-    assert "KV not known" in "\n".join(plan.lines())
-    with pytest.raises(ConfigError) as caught:
-        checked(HUB[0], unknown, router={"name": "bernoulli", "settings": {"p": 2}})
-    assert caught.value.field == "router.settings"
-    with pytest.raises(ConfigError) as caught:
-        checked(HUB[0], unknown, context=50_000)
-    assert caught.value.field == "context"
-
-
-def test_a_model_in_the_cache_of_the_hub(tmp_path: Path, small: Path) -> None:
-    commit = "0123456789abcdef0123456789abcdef01234567"
-    repository = tmp_path / "hub" / "models--some--Body"
-    (repository / "refs").mkdir(parents=True)
-    (repository / "refs" / "main").write_text(commit)
-    (repository / "snapshots").mkdir()
-    small.rename(repository / "snapshots" / commit)
-    plan = planned(model("x", "some/Body"), max_active=1)
-    assert plan.paths == (repository / "snapshots" / commit,)
-    assert plan.identities[0].name == "some/Body"
-    (repository / "snapshots" / commit / "model.safetensors").unlink()
-    (unchecked,) = checked(model("x", "some/Body"), max_active=1).unchecked
-    assert "its weights are not checked" in unchecked.message
-    (unchecked,) = checked(model("x", "some/Body", revision="dev")).unchecked
-    assert "its size, tokenizer and weights" in unchecked.message
-
-
-TRAINED = {"name": "citer", "settings": {"checkpoint": "/nowhere/citer"}}
-
-
-def test_a_router_that_is_still_to_come() -> None:
-    pytest.importorskip("torch", reason="trrouters[torch] is not installed")
-    plan = checked(*HUB, router=TRAINED | {"obtain": "train it"}, load_format="dummy")
-    (missing,) = plan.unchecked
-    assert missing.field == "router.settings"
-    assert "/nowhere/citer; to get it: train it" in missing.message
-    assert plan.kv is not None
-    with pytest.raises(ConfigError, match="train it"):
-        fetch_and_check(plan.config, print)
-    assert refused(*HUB, router=TRAINED, load_format="dummy").field == "router.settings"
-
-
-def test_nothing_is_fetched_for_an_engine_that_is_not_installed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("trsched.engines.open_sglang.find_spec", lambda name: None)
-    monkeypatch.setattr("trsched.fetch.fetch_hf_files", None)
-    with pytest.raises(ConfigError) as caught:
-        fetch_and_check(group_config(data(*HUB)), print)
-    assert str(caught.value) == (
-        "models[0].engine: sglang is not installed: pip install 'trsched[sglang]'"
-    )
-    plan = planned(*HUB, load_format="dummy", max_active=1)
-    with pytest.raises(ConfigError, match="sglang is not installed"):
-        open_engine(plan, 0, print)
-
-
-def test_models_are_fetched_before_they_are_checked_again(
-    tmp_path: Path, small: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fetched = []
-
-    def fetch(name: str, revision: str | None, field: str) -> None:
-        fetched.append((name, revision, field))
-        repository = tmp_path / "hub" / f"models--{name.replace('/', '--')}"
-        (repository / "refs").mkdir(parents=True)
-        (repository / "refs" / "dev").write_text("0" * 40)
-        (repository / "snapshots").mkdir()
-        (repository / "snapshots" / ("0" * 40)).symlink_to(small)
-
-    monkeypatch.setattr("trsched.engines.open_sglang.find_spec", lambda name: "found")
-    monkeypatch.setattr("trsched.fetch.fetch_hf_files", fetch)
-    lines: list[str] = []
-    config = group_config(
-        data(model("here", small), model("there", "some/Body", revision="dev"), max_active=1)
-    )
-    plan = fetch_and_check(config, lines.append)
-    assert fetched == [("some/Body", "dev", "models[1].path")]
-    assert lines == ["model 1 there: fetching some/Body from the hub"]
-    assert len(plan.vocabularies) == 2
-
-
-def test_a_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    from trsched.hf_files import fetch_hf_files
-
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(ConfigError) as caught:
-        fetch_hf_files("some/Body", None, "models[0].path")
-    assert caught.value.field == "models[0].path"
-    assert "'some/Body' cannot be fetched from the hub" in str(caught.value)
+def test_weights_whose_size_their_files_say(tmp_path: Path) -> None:
+    """Mixtures of experts, and what SGLang is to quantise, once they are here."""
+    experts = hf_folder(tmp_path / "experts", config={"model_type": "qwen3_moe"}, weights=b"w" * 9)
+    plan = planned(model("experts", experts, tp=2), max_active=1)
+    assert [rank.weight_bytes for rank in plan.rank_memory] == [5, 5]
+    dense = hf_folder(tmp_path / "dense", weights=b"w" * 7)
+    assert planned(model("x", dense, quantization="fp8")).rank_memory[0].weight_bytes == 7
+    assert planned(model("x", experts, quantization="fp8")).rank_memory[0].weight_bytes == 9
+    unknown = {"load_format": "dummy", "quantization": "fp8"}
+    (experts / "model.safetensors").unlink()
+    assert planned(model("x", experts, **unknown)).rank_memory == ()
+    assert refused(model("x", experts, **unknown), kv_memory="auto").field == "kv_memory"

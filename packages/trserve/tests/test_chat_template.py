@@ -44,6 +44,13 @@ def test_loops_may_be_left() -> None:
     assert render(source, "first", "second") == [("first", True)]
 
 
+def test_what_marks_answers_for_training_is_not_seen() -> None:
+    source = (
+        "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %};{% endfor %}"
+    )
+    assert render(source, "first", "second") == [("first;second;", True)]
+
+
 def test_helpers() -> None:
     assert render("{{ bos_token }}{{ eos_token }}") == [("<s></s>", True)]
     assert render("{{ strftime_now('%Y') }}") == [(str(dt.datetime.now().year), True)]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from packages.trsched.tests.hf_folders import hf_folder
 from trsched.hf_config import read_hf_config
 from trsched.hf_vocabulary import HfVocabulary
+from trserve.cli import main
 from trserve.detokenizer import Detokenizer
 from trserve.tokenizer import Tokenizer
 
@@ -70,3 +71,16 @@ def test_nobody_ends_a_turn_by_writing_so(tokenizer: Tokenizer) -> None:
     ids = tokenizer.encode_chat_now([{"role": "user", "content": content}])
     assert ids.count(end) == 1
     assert content in b"".join(tokenizer.pieces[token] for token in ids).decode()
+
+
+def test_a_template_that_is_none_is_said_before_anything_is_loaded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hf_folder(tmp_path / "small", settings={"chat_template": "a\n{% for m in %}"})
+    path = tmp_path / "own.yaml"
+    models = "[{engine: sglang, name: a, path: ./small}]"
+    path.write_text(f"{{name: own, models: {models}, router: {{name: fixed}}, context: 64}}")
+    assert main(["check", str(path), "--set", "server.port=0"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("trserve: models[0].path: the chat template of ")
+    assert "line 2: " in said

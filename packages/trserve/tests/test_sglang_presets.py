@@ -7,16 +7,20 @@ import sys
 from pathlib import Path
 
 import pytest
+import structlog
+from structlog.testing import capture_logs
 
 from packages.trserve.tests.process_state import clear_variables, kept_logging
+from trsched.sglang_model import SglangModel
 from trserve.cli import main
 from trserve.deployment import load_deployment
 from trserve.presets import preset_names
+from trserve.startup_log import log_deployment
 
 PRESETS = [name for name in preset_names() if name.startswith("qwen3-")]
 TRAINED = {
-    "qwen3-0.6b-32b-citer": "there is no public one, so train it",
-    "qwen3-0.6b-32b-co-llm": "there is no public one, so train it",
+    "qwen3-0.6b-32b-citer": "there is no public one, train it",
+    "qwen3-0.6b-32b-co-llm": "there is no public one, train it",
     "qwen3-0.6b-32b-r2r": 'R2R_router_collections "Qwen3-0.6B+Qwen3-32B/default_router.pt"',
     "qwen3-0.6b-8b-r2r": 'R2R_router_collections "Qwen3-0.6B+Qwen3-8B/default_router.pt"',
     "qwen3-1.7b-8b-r2r": 'R2R_router_collections "Qwen3-1.7B+Qwen3-8B/default_router.pt"',
@@ -37,6 +41,11 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         yield
 
 
+def sglang_models(**where) -> list[SglangModel]:
+    models = load_deployment(**where).group.models
+    return [model for model in models if isinstance(model, SglangModel)]
+
+
 def test_there_is_one_for_each_algorithm_and_pair():
     assert set(PRESETS) == {
         *TRAINED,
@@ -51,7 +60,7 @@ def test_it_is_checked_on_a_machine_that_has_nothing(capsys, name):
     assert main(["check", "--preset", name]) == 0
     output, error = capsys.readouterr()
     assert error == ""
-    models = load_deployment(preset=name).group.models
+    models = sglang_models(preset=name)
     assert output.count("KV ") >= len(models), "the memory is planned"
     assert "up to 16 requests at once" in output
     unchecked = [line for line in output.splitlines() if line.startswith("not checked: ")]
@@ -179,6 +188,21 @@ def test_a_router_of_ones_own(capsys, tmp_path):
     assert "router.json: No such file" in capsys.readouterr().err
 
 
+def test_the_log_says_which_checkpoints_are_served():
+    presets = load_deployment(preset="qwen3-0.6b-32b-dummy")
+    with capture_logs() as lines:
+        log_deployment(structlog.get_logger(), presets, "http://test")
+    model = next(line for line in lines if line.get("index") == 1)
+    assert (model["path"], model["gpus"]) == ("Qwen/Qwen3-32B", [0, 1])
+    assert model["load_format"] == "dummy"
+    (limits,) = (line for line in lines if line["event"] == "limits")
+    assert limits["kv_memory"] == "52 GiB"
+    auto = load_deployment(preset="qwen3-0.6b-32b-r2r", flags={"kv_memory": "auto"})
+    with capture_logs() as lines:
+        log_deployment(structlog.get_logger(), auto, "http://test")
+    assert lines[-1]["kv_memory"] == "auto"
+
+
 def test_names_of_the_hub_stay_and_folders_are_the_files(tmp_path):
     (tmp_path / "models" / "large").mkdir(parents=True)
     path = tmp_path / "own.yaml"
@@ -190,7 +214,7 @@ def test_names_of_the_hub_stay_and_folders_are_the_files(tmp_path):
         "  - {engine: sglang, name: more, path: ./models/none}\n"
         "router: {name: me}\n"
     )
-    models = load_deployment(config=path).group.models
+    models = sglang_models(config=path)
     assert [model.path for model in models] == [
         "Qwen/Qwen3-0.6B",
         str(tmp_path / "models/large"),

@@ -12,6 +12,7 @@ from torch.nn.utils.fusion import fuse_linear_bn_eval
 
 from trrouters.base_router import RouterContext
 from trrouters.beside import beside
+from trrouters.captured_forward import CapturedForward
 from trrouters.checkpoint import check_sizes, check_threshold, load_checkpoint
 from trrouters.one_token_visits import OneTokenVisits
 from trrouters.route_result import RouteResult
@@ -74,13 +75,15 @@ class Citer(OneTokenVisits):
         self.needs = frozenset({"hidden_states"})
         self.threshold = check_threshold(loaded.threshold if threshold is None else threshold)
         self._network = cast("CiterNetwork", loaded.build(CiterNetwork)).for_serving()
+        self._scores = CapturedForward(lambda hidden: self._network(hidden).sigmoid())
 
     @torch.inference_mode()
     def scores(self, result: RouteResult) -> Tensor:
         """Confidence in the small model: `[batch]` float32, on the engine's device."""
         hidden = result.logits_output.hidden_states
         assert hidden is not None  # declared in `needs`
-        return cast("Tensor", beside(self._network, hidden)(hidden).sigmoid())
+        beside(self._network, hidden)
+        return self._scores(hidden)
 
     def delegates(self, result: RouteResult) -> Tensor:
         """Where the confidence is low."""

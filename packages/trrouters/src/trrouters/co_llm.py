@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from trrouters.base_router import RouterContext
 from trrouters.beside import beside
+from trrouters.captured_forward import CapturedForward
 from trrouters.checkpoint import check_sizes, check_threshold, load_checkpoint
 from trrouters.one_token_visits import OneTokenVisits
 from trrouters.route_result import RouteResult
@@ -62,7 +63,8 @@ class CoLlm(OneTokenVisits):
         loaded.check_models(context.models)
         self.needs = frozenset({"hidden_states"})
         self.threshold = check_threshold(loaded.threshold if threshold is None else threshold)
-        self._head = loaded.build(DeferralHead)
+        head = self._head = loaded.build(DeferralHead)
+        self._scores = CapturedForward(lambda hidden: head(hidden).sigmoid())
 
     @torch.inference_mode()
     def scores(self, result: RouteResult) -> Tensor:
@@ -72,8 +74,8 @@ class CoLlm(OneTokenVisits):
             assert seen.extra_logits is not None  # declared in `needs`
             return seen.extra_logits[:, -1].sigmoid()
         assert seen.hidden_states is not None
-        head = beside(self._head, seen.hidden_states)
-        return cast("Tensor", head(seen.hidden_states).sigmoid())
+        beside(self._head, seen.hidden_states)
+        return self._scores(seen.hidden_states)
 
     def delegates(self, result: RouteResult) -> Tensor:
         """Where deferral is likelier than η."""

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from trrouters.base_router import RouterContext
 from trrouters.beside import beside
+from trrouters.captured_forward import CapturedForward
 from trrouters.checkpoint import check_threshold, load_checkpoint
 from trrouters.errors import CheckpointError
 from trrouters.one_token_visits import OneTokenVisits
@@ -40,6 +41,7 @@ class R2R(OneTokenVisits):
         self.needs = frozenset({"logits", "hidden_states", "token_embedding"})
         self.threshold = check_threshold(loaded.threshold if threshold is None else threshold)
         self._network = R2RScorer(cast("R2RNetwork", loaded.build(R2RNetwork)))
+        self._scores = CapturedForward(self._forward)
         if self._network.top_k > context.vocab_size:
             raise CheckpointError(
                 f"{loaded.source} reads {self._network.top_k} logits, "
@@ -53,9 +55,12 @@ class R2R(OneTokenVisits):
         assert seen.hidden_states is not None  # declared in `needs`, like the two below
         assert seen.token_embeddings is not None
         assert seen.next_token_logits is not None
-        network = beside(self._network, seen.hidden_states)
-        top = top_logits(seen.next_token_logits, network.top_k)
-        return cast("Tensor", network(seen.hidden_states, seen.token_embeddings, top).sigmoid())
+        beside(self._network, seen.hidden_states)
+        return self._scores(seen.hidden_states, seen.token_embeddings, seen.next_token_logits)
+
+    def _forward(self, hidden: Tensor, embeddings: Tensor, logits: Tensor) -> Tensor:
+        top = top_logits(logits, self._network.top_k)
+        return cast("Tensor", self._network(hidden, embeddings, top).sigmoid())
 
     def delegates(self, result: RouteResult) -> Tensor:
         """Where the token looks divergent."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from trrouters.base_router import BaseRouter, Need, RouterContext
+from trrouters.captured_forward import CapturedForward
 from trrouters.peer_req import PeerReq
 from trrouters.route_result import Destinations, RouteResult, Tensor
 from trrouters.routed_request import RoutedRequest
@@ -50,12 +51,13 @@ class RStitch(BaseRouter):
             raise ValueError(f"tau must be a finite number, not {tau}")
         self.tau = tau
         self.keep_return_token = keep_return_token
+        self._scores = CapturedForward(normalized_entropy)
 
     def scores(self, result: RouteResult) -> Tensor:
         """Normalized entropy: `[batch]` float32, on the engine's device."""
         logits = result.logits_output.next_token_logits
         assert logits is not None  # declared in `needs`
-        return normalized_entropy(logits)
+        return self._scores(logits)
 
     def route(self, result: RouteResult) -> Destinations:
         """Leave model 0 when uncertain, model 1 when certain."""

@@ -12,11 +12,11 @@ from trrouters import BaseRouter, ModelIdentity
 from trsched.check_routers import Unchecked, open_routers
 from trsched.config import AUTO, GroupConfig, ProfileModel
 from trsched.errors import ConfigError
-from trsched.gpu_memory import RankMemory, free_gpu_memory, gpu_lines, tokens_that_fit
+from trsched.gpu_memory import RankMemory, free_gpu_memory, tokens_that_fit
 from trsched.kv_budget import KvPlan, split_kv_budget
 from trsched.model_facts import ModelFacts, model_facts
 from trsched.modes import in_mode
-from trsched.sglang_model import SglangModel
+from trsched.plan_lines import plan_lines
 from trsched.vocabulary import Vocabulary
 
 _RECORD_OVERHEAD = 512
@@ -34,7 +34,7 @@ class GroupPlan:
     routers: tuple[BaseRouter, ...]
     kv: KvPlan
     max_active: int
-    ranks: tuple[RankMemory, ...]
+    rank_memory: tuple[RankMemory, ...]
 
     @property
     def degrades(self) -> bool:
@@ -44,14 +44,6 @@ class GroupPlan:
         """
         may = self.config.on_peer_death == "degrade" and self.routers[0].degradable
         return may and len(self.config.models) == 2
-
-    @property
-    def processes(self) -> bool:
-        """Whether every subserver has a process of its own: as configured, or for SGLang.
-
-        A model there may have several ranks, and what SGLang knows of itself is its process's.
-        """
-        return self.config.processes or any(isinstance(m, SglangModel) for m in self.config.models)
 
     @property
     def inbox_bytes(self) -> int:
@@ -64,7 +56,7 @@ class GroupPlan:
 
     def lines(self) -> list[str]:
         """The plan for people: memory, batches, routing."""
-        return plan_lines(self.config, self.kv, self.max_active, self.ranks)
+        return plan_lines(self.config, self.kv, self.max_active, self.rank_memory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +71,15 @@ class Checked:
     unchecked: tuple[Unchecked, ...]
 
     @property
-    def ranks(self) -> tuple[RankMemory, ...]:
+    def rank_memory(self) -> tuple[RankMemory, ...]:
         """Memory on GPUs; empty unless it is known of all models that use some."""
-        if not all(model.ranks for model in self.models):
+        if not all(model.rank_memory for model in self.models):
             return ()
-        return tuple(rank for model in self.models for rank in model.ranks)
+        return tuple(rank for model in self.models for rank in model.rank_memory)
 
     def lines(self) -> list[str]:
         """The plan for people, as far as it goes."""
-        return plan_lines(self.config, self.kv, self.max_active, self.ranks)
+        return plan_lines(self.config, self.kv, self.max_active, self.rank_memory)
 
 
 def check_group(config: GroupConfig) -> GroupPlan:
@@ -108,7 +100,7 @@ def check_group(config: GroupConfig) -> GroupPlan:
         checked.routers,
         checked.kv,
         checked.max_active,
-        checked.ranks,
+        checked.rank_memory,
     )
 
 
@@ -198,7 +190,9 @@ def _with_kv_memory(
     if config.kv_memory != AUTO:
         return config, []
     for i, facts in enumerate(models):
-        if not facts.ranks:
+        if not facts.rank_memory and facts.unchecked is not None:
+            return config, []  # its weights will say once they are here
+        if not facts.rank_memory:
             raise ConfigError(
                 "kv_memory", f"auto: the size of the weights of models[{i}] on a GPU is not known"
             )
@@ -206,7 +200,7 @@ def _with_kv_memory(
     if not free:
         message = "auto: there is no CUDA GPU here whose memory could be divided: give a size"
         return config, [Unchecked("kv_memory", message)]
-    tokens = tokens_that_fit(free, [rank for facts in models for rank in facts.ranks])
+    tokens = tokens_that_fit(free, [rank for facts in models for rank in facts.rank_memory])
     size = tokens * sum(facts.kv_bytes_per_token for facts in models)
     return changed(config, kv_memory=size), []
 
@@ -225,35 +219,3 @@ def _check_thresholds(config: GroupConfig, kv: KvPlan, max_active: int) -> None:
             f"{thresholds} can deadlock even with all {max_active} requests active: "
             "the sum of (threshold - 1) must be below that",
         )
-
-
-def plan_lines(
-    config: GroupConfig, kv: KvPlan | None, max_active: int | None, ranks: tuple[RankMemory, ...]
-) -> list[str]:
-    """What is planned, for people. kv, max_active: None where not known."""
-    lines = [f"router {config.router.name} {config.router.settings or ''}".rstrip()]
-    for i, model in enumerate(config.models):
-        pool = "KV not known"
-        if kv is not None:
-            mib = kv.bytes_per_model[i] / 2**20
-            pool = f"KV {mib:.0f} MiB = {kv.sequences} × {kv.context} tokens"
-        lines.append(
-            f"model {i} {model.name}: {model.engine_name}, {pool}, "
-            f"batch threshold {model.threshold}"
-        )
-    if kv is not None:
-        lines += gpu_lines(ranks, kv.tokens)
-    lines.append(_batching(config))
-    if max_active is not None:
-        lines.append(f"up to {max_active} requests at once, {config.max_queue} waiting")
-    return lines
-
-
-def _batching(config: GroupConfig) -> str:
-    if config.execution == "lockstep":
-        return "models step in lockstep"
-    return {
-        "auto": "delayed batching tuned while serving, from these thresholds",
-        "fixed": "delayed batching with these thresholds",
-        "off": "no delayed batching",
-    }[config.delayed_batching]

@@ -135,7 +135,8 @@ class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     on_router_error: whether a request that the router fails on ends with an error, or goes on,
     marked degraded, in the model it is in (the next token is routed as ever). A bad `entry` ends
     its request in any case: no model has it yet.
-    processes: give every model a process of its own instead of a thread.
+    processes: give every model a process of its own instead of a thread; where one runs on sglang
+    they have them in any case.
     """
 
     name: str
@@ -154,6 +155,14 @@ class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     on_peer_death: Literal["degrade", "fail"] = "degrade"
     on_router_error: Literal["fail", "continue"] = "fail"
     processes: bool = False
+
+    @property
+    def in_processes(self) -> bool:
+        """Whether every subserver has a process of its own: as configured, or for SGLang.
+
+        A model there may have several ranks, and what SGLang knows of itself is its process's.
+        """
+        return self.processes or any(isinstance(model, SglangModel) for model in self.models)
 
     @property
     def kv_bytes(self) -> int | None:

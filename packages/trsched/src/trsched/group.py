@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+
 import msgspec
 
 from trsched.check import GroupPlan
@@ -66,6 +68,7 @@ class Group:
         self._client_loop.start()
         if self._tuner is not None:
             self._tuner.start()
+        atexit.register(self.close)  # threads that outlive the interpreter would abort the process
 
     @classmethod
     def open(
@@ -82,7 +85,9 @@ class Group:
         plan = fetch_and_check(config, report)
         for line in plan.lines():
             report(line)
-        host: type[ProcessHost | ThreadHost] = ProcessHost if plan.processes else ThreadHost
+        host: type[ProcessHost | ThreadHost] = (
+            ProcessHost if plan.config.in_processes else ThreadHost
+        )
         return cls(plan, host.open(plan, report), deliver, report)
 
     def submit(self, request: GenerateRequest) -> Stream:
@@ -127,6 +132,7 @@ class Group:
         if self._closed:
             return
         self._draining = self._closed = True
+        atexit.unregister(self.close)
         if self._tuner is not None:
             self._tuner.stop()
         self._client_loop.stop()

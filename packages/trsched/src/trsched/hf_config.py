@@ -64,14 +64,17 @@ class HfConfig(msgspec.Struct, frozen=True):
         return 2 * self.num_hidden_layers * heads * self.head_size * number_bytes
 
     def weight_bytes(self, number_bytes: int) -> int | None:
-        """Of all ranks together; None for architectures (and formats) that are not counted here."""
+        """Of all ranks together; None for architectures (and formats) that are not counted here.
+
+        Norms of single heads and biases are left out: less than a thousandth.
+        """
         if self.model_type not in _DENSE or self.quantization_config is not None:
             return None
         hidden, head = self.hidden_size, self.head_size
         attention = 2 * hidden * head * (self.num_attention_heads + self.kv_heads)
         layer = attention + 3 * hidden * self.intermediate_size + 2 * hidden
         embeddings = self.vocab_size * hidden * (1 if self.tie_word_embeddings else 2)
-        return (self.num_hidden_layers * layer + embeddings) * number_bytes
+        return (self.num_hidden_layers * layer + hidden + embeddings) * number_bytes
 
 
 def read_hf_config(path: Path, field: str) -> HfConfig:

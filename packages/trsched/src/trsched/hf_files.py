@@ -16,9 +16,10 @@ from trsched.hf_config import HfConfig, read_hf_config
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _SHIPPED = Path(__file__).with_name("hub_configs")
 _CONFIG = "config.json"
-_WEIGHTS = ("*.safetensors", "*.bin")
+_WEIGHTS = ("model*.safetensors", "*.safetensors")
 _WANTED = ("*.json", "*.jinja", "*.safetensors", "*.txt", "*.model")
-"""Files that a model is served from; not the same weights again in other formats."""
+_NOT_WANTED = ("consolidated*", "original/*")
+"""The same weights again, as the models' authors store them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,17 @@ def fetch_hf_files(name: str, revision: str | None, field: str) -> None:
     except ImportError as error:
         raise ConfigError(field, missing_extra(error)) from error
     try:
-        snapshot_download(name, revision=revision, allow_patterns=list(_WANTED))
+        snapshot_download(
+            name,
+            revision=revision,
+            allow_patterns=list(_WANTED),
+            ignore_patterns=list(_NOT_WANTED),
+        )
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
         said = " ".join(str(error).split())[:300]
         raise ConfigError(field, f"{name!r} cannot be fetched from the hub: {said}") from error
+    if not find_hf_files(name, revision, field).weights:
+        raise ConfigError(field, f"{name!r} has no weights in safetensors on the hub")
 
 
 def missing_extra(error: ImportError) -> str:

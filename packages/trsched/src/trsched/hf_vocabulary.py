@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -29,19 +31,14 @@ class HfVocabulary:
         self.size = config.vocab_size - extra_rows
         self.context_length = config.max_position_embeddings
         self.hidden_size = config.hidden_size
-        # users' texts are cut by one that takes the names of control tokens for plain text
-        self._with_control = _load(folder / "tokenizer.json", field)
-        self._plain = _load(folder / "tokenizer.json", field)
-        self._plain.encode_special_tokens = True
-        self._added = self._with_control.get_added_tokens_decoder()
-        token_bytes = TokenBytes.of(self._with_control, field)
-        ids = range(self.size)
-        texts = [cast("str | None", self._with_control.id_to_token(i)) for i in ids]
-        self.tokens = max((i + 1 for i in ids if texts[i] is not None), default=0)
-        self._pieces = [self._piece(i, text, token_bytes) for i, text in enumerate(texts)]
+        self._file = folder / "tokenizer.json"
+        self._field = field
+        self._with_control = _load(self._file, field)
+        texts = {i: t for t, i in self._with_control.get_vocab().items() if i < self.size}
+        self.tokens = max(texts, default=-1) + 1
+        self._pieces = self._pieces_of(texts)
         self.fingerprint = texts_fingerprint(
-            padding_text(i) if text is None else text.encode()
-            for i, text in enumerate(texts[: self.tokens])
+            texts[i].encode() if i in texts else padding_text(i) for i in range(self.tokens)
         )
         settings = _json(folder / "tokenizer_config.json", field)
         self.bos_token = _token(settings.get("bos_token"))
@@ -59,13 +56,23 @@ class HfVocabulary:
         """The token's bytes; empty for control tokens and ids that are no tokens."""
         return self._pieces[token_id]
 
-    def _piece(self, token_id: int, text: str | None, token_bytes: TokenBytes) -> bytes:
-        if text is None:
-            return b""
-        added = self._added.get(token_id)
-        if added is not None:
-            return b"" if added.special else text.encode()
-        return token_bytes(text)
+    @cached_property
+    def _plain(self) -> Any:
+        """For users' texts: the names of control tokens are just text. Only one model's is used."""
+        tokenizer = _load(self._file, self._field)
+        tokenizer.encode_special_tokens = True
+        return tokenizer
+
+    def _pieces_of(self, texts: Mapping[int, str]) -> list[bytes]:
+        token_bytes = TokenBytes.of(self._file, self._field)
+        added = self._with_control.get_added_tokens_decoder()
+        pieces = [b""] * self.size
+        for i, text in texts.items():
+            if i not in added:
+                pieces[i] = token_bytes(text)
+            elif not added[i].special:
+                pieces[i] = text.encode()
+        return pieces
 
     def _stop_ids(self, ends: Any) -> frozenset[int]:
         listed = ends if isinstance(ends, list) else [ends]

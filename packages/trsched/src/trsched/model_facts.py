@@ -24,7 +24,7 @@ class ModelFacts:
     """One model. None and 0: not known, as its files are not on this machine.
 
     identity: for routers trained for certain models. path: its file or folder. size: ids that it
-    can sample. kv_bytes_per_token: over all ranks. ranks: memory on GPUs (sglang only; empty where
+    can sample. kv_bytes_per_token: over all ranks. rank_memory: on GPUs (sglang only; empty where
     not known). unchecked: what of its files could not be looked at, for people.
     """
 
@@ -35,7 +35,7 @@ class ModelFacts:
     context_length: int
     kv_bytes_per_token: int
     file_bytes: int | None = None
-    ranks: tuple[RankMemory, ...] = ()
+    rank_memory: tuple[RankMemory, ...] = ()
     unchecked: str | None = None
 
 
@@ -99,7 +99,7 @@ def _sglang_facts(model: SglangModel, field: str) -> ModelFacts:
         context_length=config.max_position_embeddings,
         kv_bytes_per_token=per_rank * model.tp,
         file_bytes=sum(file.stat().st_size for file in files.weights) or None,
-        ranks=_ranks(model, files, config, per_rank),
+        rank_memory=_rank_memory(model, files, config, per_rank),
         unchecked=_missing(model, files, f"{field}.path"),
     )
 
@@ -135,15 +135,14 @@ def _weights_name(model: SglangModel, files: HfFiles) -> str | None:
     return weights_fingerprint(*files.weights)
 
 
-def _ranks(
+def _rank_memory(
     model: SglangModel, files: HfFiles, config: HfConfig, kv_bytes_per_token: int
 ) -> tuple[RankMemory, ...]:
-    """Empty where the weights' size is not known: not here, and quantised or not counted."""
-    size = sum(file.stat().st_size for file in files.weights)
-    if not size or model.load_format == "dummy":
-        if model.quantization is not None:
-            return ()
-        size = config.weight_bytes(config.dtype_bytes(model.dtype)) or 0
+    """Empty where the weights' size is not known: neither counted nor here."""
+    size = None
+    if model.quantization is None:  # else it depends on what SGLang makes of them
+        size = config.weight_bytes(config.dtype_bytes(model.dtype))
+    size = size or sum(file.stat().st_size for file in files.weights)
     if not size:
         return ()
     return tuple(
@@ -160,7 +159,8 @@ def _missing(model: SglangModel, files: HfFiles, field: str) -> str | None:
     if is_hub_name(model.path):
         return _absent(model, "its weights")
     raise ConfigError(
-        field, f"no complete weights in {model.path} (load_format: dummy makes weights up)"
+        field,
+        f"no complete weights (*.safetensors) in {model.path} (load_format: dummy makes some up)",
     )
 
 

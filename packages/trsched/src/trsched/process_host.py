@@ -96,18 +96,21 @@ class ProcessHost:
                 )
                 try:
                     self.teams[-1].append(ChildProcess(task))
-                except TypeError as error:  # what a configuration in Python may hold
+                except (
+                    TypeError,
+                    OverflowError,
+                ) as error:  # what a configuration in Python may hold
                     raise ConfigError(
                         "router.settings", f"a process can only be given plain data: {error}"
                     ) from error
 
     def _load(self, report: Report) -> None:
-        loading = {child.channel.connection: child for child in itertools.chain(*self.teams)}
+        loading = list(itertools.chain(*self.teams))
         while loading:
-            for connection in wait(list(loading)):
-                child = next(c for c in loading.values() if c.channel.connection is connection)
+            speaking = wait([child.channel.connection for child in loading])
+            for child in [each for each in loading if each.channel.connection in speaking]:
                 if self._loaded(child, report):
-                    del loading[child.channel.connection]
+                    loading.remove(child)
         self.inboxes = [team[0].inbox for team in self.teams if team[0].inbox is not None]
 
     def _loaded(self, child: ChildProcess, report: Report) -> bool:
@@ -116,14 +119,15 @@ class ProcessHost:
         name = self._config.models[index].name
         try:
             message = child.receive()
-        except EOFError:
+            if isinstance(message, Ready):
+                child.inbox = PeerRing.attach(message.inbox)
+        except (EOFError, OSError):  # it has ended
             message = Failed(None, child.last_words())
         match message:
             case Progress(line):
                 if rank == 0:
                     report(line)
-            case Ready(inbox):
-                child.inbox = PeerRing.attach(inbox)
+            case Ready():
                 part = f", rank {rank}" if self._config.models[index].ranks > 1 else ""
                 report(f"model {index} {name}{part}: process {child.pid}")
                 return True

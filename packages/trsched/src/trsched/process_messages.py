@@ -68,7 +68,7 @@ class Channel:
         self.connection = connection
 
     def send(self, message: Message) -> None:
-        """Raises TypeError for configuration that isn't plain data."""
+        """Raises TypeError or OverflowError for configuration that isn't plain data."""
         self.connection.send_bytes(_encoder.encode(message))
 
     def receive(self) -> Message:

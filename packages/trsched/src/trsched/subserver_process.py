@@ -27,7 +27,7 @@ from trsched.subserver import Subserver
 ENDED, DIED = 0, 1
 """Exit statuses: after `Stop`, and on an error that the group has been told."""
 
-_PARENT_ENDS_S = 2.0
+_GROUP_ENDS_S = 2.0
 
 
 def main(connection: int) -> int:
@@ -36,7 +36,7 @@ def main(connection: int) -> int:
         signal.signal(number, signal.SIG_IGN)  # they are for the group, which drains first
     channel = Channel(Connection(connection))
     task = channel.expect(Task)
-    lifeline = _Lifeline(channel)
+    lifeline = _Lifeline(channel, task.reports)
     try:
         plan = check_group(task.config)
         inbox = PeerRing.create(f"inbox-{task.index}-{task.rank}", plan.inbox_bytes)
@@ -59,6 +59,8 @@ def main(connection: int) -> int:
     except (EngineError, OSError) as error:
         with suppress(OSError):  # the group may have ended
             channel.send(Failed(None, str(error)))
+    finally:
+        lifeline.let_end()
     return DIED
 
 
@@ -84,27 +86,47 @@ def _serve(plan: GroupPlan, task: Task, engine: Engine, inbox: PeerRing, run: Ru
 class _Lifeline:
     """Ends this process when the group's ends, however it does, and leaves no segment behind.
 
-    inbox: this process's ring, once there is one. runs: gets the group's word to start.
+    reports: name of the group's ring. inbox: this process's, once there is one. runs: gets the
+    group's word to start.
     """
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, reports: str) -> None:
         self.inbox: PeerRing | None = None
         self.runs: SimpleQueue[Run] = SimpleQueue()
         self._channel = channel
+        self._reports = reports
+        self._ending = threading.Lock()
         threading.Thread(target=self._hold, name="lifeline", daemon=True).start()
 
     def _hold(self) -> None:
-        parent = os.getppid()
         with suppress(EOFError):
             while True:
                 self.runs.put(self._channel.expect(Run))
-        if self.inbox is not None:
-            self.inbox.close()
-        deadline = time.monotonic() + _PARENT_ENDS_S
-        while os.getppid() == parent and time.monotonic() < deadline:
-            time.sleep(0.01)  # its files are closed a moment before it counts as dead
+        with self._ending:
+            deadline = time.monotonic() + _GROUP_ENDS_S
+            while self._group_is_there() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            if self.inbox is not None:
+                self.inbox.close()
+            os._exit(DIED)
+
+    def let_end(self) -> None:
+        """Where the loops have ended because the group has, leave the rest to the lifeline."""
+        self._ending.acquire()
+
+    def _group_is_there(self) -> bool:
+        """A process's files are closed, which ends the channel, a moment before it counts as dead.
+
+        Its ring is there as long as it is and, unless it took it away, until somebody else does.
+        """
         remove_stale_segments()
-        os._exit(DIED)
+        try:
+            PeerRing.attach(self._reports).close()
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True  # dead since we looked
+        return True
 
 
 if __name__ == "__main__":

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from trsched.errors import ConfigError
 
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
+
+
+class _Tokenizer(msgspec.Struct):
+    decoder: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +30,13 @@ class TokenBytes:
         return self.rule(text)
 
     @classmethod
-    def of(cls, tokenizer: Any, field: str) -> TokenBytes:
-        """Raises ConfigError naming `field` for tokenizers that are not made of bytes.
+    def of(cls, file: Path, field: str) -> TokenBytes:
+        """Of a `tokenizer.json`. Raises ConfigError naming `field` if it is not made of bytes.
 
         Known are byte-level BPE (GPT-2, Llama 3, Qwen) and SentencePiece with byte tokens
         (Llama 2, Mistral, Gemma). Others could not be streamed without changing the text.
         """
-        decoder = json.loads(tokenizer.to_str()).get("decoder") or {}
+        decoder = msgspec.json.decode(file.read_bytes(), type=_Tokenizer).decoder or {}
         kinds = {part.get("type") for part in [decoder, *decoder.get("decoders", [])]}
         if "ByteLevel" in kinds:
             return cls(_byte_level)

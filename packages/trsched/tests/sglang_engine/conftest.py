@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,12 +19,13 @@ HERE = Path(__file__).parent
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """SGLang pins versions of its own: these tests run in an environment of their own."""
-    if importlib.util.find_spec("sglang") is not None:
-        return
-    reason = "SGLang is not installed here: `make test` runs these in .venv-sglang"
+    if importlib.util.find_spec("sglang") is None:
+        mark = pytest.mark.skip(reason="SGLang isn't installed here: it is in .venv-sglang")
+    else:
+        mark = pytest.mark.timeout(600)  # to import it takes ten CPU-seconds
     for item in items:
         if HERE in item.path.parents:
-            item.add_marker(pytest.mark.skip(reason=reason))
+            item.add_marker(mark)
 
 
 OpenEngine = Callable[..., "AbstractContextManager[SglangEngine]"]
@@ -36,7 +38,7 @@ def _imported() -> None:
         from trsched.engines.sglang import cpu_shims
 
         cpu_shims.install()
-        import trsched.engines.sglang.boot
+        importlib.import_module("trsched.engines.sglang.boot")
 
 
 @pytest.fixture(scope="session")
@@ -71,6 +73,8 @@ def open_engine(pair: tuple[Path, Path]) -> OpenEngine:
         index: int = 0,
         needs: frozenset[str] = frozenset({"logits", "hidden_states", "token_embedding"}),
         extra_rows: int = 0,
+        dtype: str = "float32",
+        load_format: str = "auto",
         **server_args: Any,
     ) -> Iterator[SglangEngine]:
         settings = SglangSettings(
@@ -78,7 +82,8 @@ def open_engine(pair: tuple[Path, Path]) -> OpenEngine:
             sequences,
             context,
             kv_tokens,
-            dtype="float32",
+            dtype=dtype,
+            load_format=load_format,
             extra_rows=extra_rows,
             server_args=server_args,
         )

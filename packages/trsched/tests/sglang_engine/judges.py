@@ -29,6 +29,7 @@ def check_rows(result: Any, tokens: Mapping[int, Sequence[int]], reference: Refe
 
 def check_memory(engine: Any) -> None:
     """SGLang's own accounts of the KV pool hold, with parked sequences among the owners."""
+    engine.scheduler.on_idle()  # must know that it isn't idle
     checker = engine.scheduler.invariant_checker
     checker.self_check_during_busy()
     checker._check_kv_page_invariants()
@@ -40,5 +41,6 @@ def check_empty(engine: Any) -> None:
     assert engine.capacity().tokens_used == 0
     scheduler = engine.scheduler
     assert scheduler.is_fully_idle()
+    scheduler.on_idle()  # SGLang's own check for leaks
     assert scheduler.flush_cache()
     assert scheduler.token_to_kv_pool_allocator.available_size() == scheduler.max_total_num_tokens

@@ -10,15 +10,9 @@ import pytest
 import torch
 
 from packages.trsched.tests.sglang_engine.murmur3 import murmur3
-from trsched.engines.sglang import cpu_shims
 from trsched.engines.sglang.murmur_hash import murmur_hash32
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="CUDA: nothing is put in")
-
-
-@pytest.fixture(autouse=True)
-def shims() -> None:
-    cpu_shims.install()
 
 
 def test_a_missing_kernel_raises_when_it_is_called() -> None:

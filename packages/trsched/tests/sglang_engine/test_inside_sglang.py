@@ -8,13 +8,8 @@ from pathlib import Path
 import pytest
 
 from trsched.engines import sglang as package
-from trsched.engines.sglang import contract, cpu_shims
+from trsched.engines.sglang import contract
 from trsched.errors import EngineError
-
-
-@pytest.fixture(autouse=True)
-def shims() -> None:
-    cpu_shims.install()
 
 
 def test_the_installed_release_has_it_all() -> None:
@@ -30,7 +25,9 @@ def test_every_import_is_in_the_contract() -> None:
                 imported |= {(node.module, alias.name) for alias in node.names}
     assert len(imported) > 15
     known = {
-        (module, name.partition(".")[0]) for module, names in contract.NAMES.items() for name in names
+        (module, name.partition(".")[0])
+        for module, names in contract.NAMES.items()
+        for name in names
     }
     assert imported <= known
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -22,7 +22,13 @@ def prompt(n: int, length: int = 30) -> list[int]:
 
 
 def holds_kv(engine: SglangEngine, seq: int) -> bool:
-    return engine._requests[seq].ran > 0
+    return bool(engine._requests[seq].ran > 0)
+
+
+def decode(engine: SglangEngine, seq: int, token_ids: Iterable[int]) -> None:
+    for token in token_ids:
+        engine.step([seq])
+        engine.append(seq, [token])
 
 
 def test_the_longest_parked_gives_its_kv_first_and_reads_anew(
@@ -76,9 +82,7 @@ def test_what_never_fits_is_an_error(open_engine: OpenEngine) -> None:
         engine.release(seq)
         seq = engine.start(prompt(4, 40), GREEDY)
         with pytest.raises(EngineError, match="cannot hold one more sequence"):
-            for token in range(100, 160):
-                engine.step([seq])
-                engine.append(seq, [token])
+            decode(engine, seq, range(100, 160))
         engine.release(seq)
         check_empty(engine)
 

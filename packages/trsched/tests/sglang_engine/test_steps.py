@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pytest
-import torch
 
 from packages.trsched.tests.sglang_engine.conftest import OpenEngine
 from packages.trsched.tests.sglang_engine.judges import (
@@ -14,7 +13,7 @@ from packages.trsched.tests.sglang_engine.judges import (
     check_memory,
     check_rows,
 )
-from packages.trsched.tests.sglang_engine.tiny_models import Reference, make_model
+from packages.trsched.tests.sglang_engine.tiny_models import Reference
 from trsched.engines.sglang.engine import SglangEngine
 from trsched.errors import ConfigError, EngineError
 from trsched.request import SamplingParams
@@ -180,7 +179,7 @@ def test_cold_warm_and_decoding_rows_share_a_forward(sequences: Sequences) -> No
     decoding = [sequences.start(PROMPT[:n]) for n in (3, 5)]
     sequences.run(*decoding)
     sequences.keep(*decoding)
-    warm = sequences.start(PROMPT[:5] + [99, 98])
+    warm = sequences.start([*PROMPT[:5], 99, 98])
     cold = sequences.start([200, 201, 202])
     before = sequences.engine.scheduler.forward_ct
     assert sorted(sequences.step(*decoding, warm, cold)) == sorted([*decoding, warm, cold])

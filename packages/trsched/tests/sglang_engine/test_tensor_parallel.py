@@ -20,7 +20,6 @@ from trsched.request import SamplingParams
 GREEDY = SamplingParams(temperature=0.0)
 DRAWN = SamplingParams(temperature=1.0, top_p=0.9, seed=11, logprobs=2)
 PROMPTS = {"greedy": list(range(10, 40)), "drawn": list(range(50, 60))}
-Step = tuple[list[int], dict[int, list[int]], list[Any]]
 
 
 def rank(number: int, port: int, path: str, pipe: Connection) -> None:
@@ -52,7 +51,7 @@ def rank(number: int, port: int, path: str, pipe: Connection) -> None:
 
     def step(*seqs: int) -> None:
         result = engine.step(seqs)
-        shown = result.logits_output
+        shown: Any = result.logits_output
         steps.append(
             {
                 "tokens": [list(tokens[seq]) for seq in result.seqs],

@@ -10,8 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import jinja2
+from jinja2 import nodes
+from jinja2.ext import Extension
+from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from trsched.errors import ConfigError
+from trsched.vocabulary import Vocabulary
 from trserve.errors import ApiError
 
 Message = Mapping[str, str]
@@ -26,17 +31,44 @@ FALLBACK_TEMPLATE = (
 """For vocabularies without a template: a line for each message, then `assistant:`."""
 
 
+class _Generation(Extension):
+    """`{% generation %}` marks answers for training (transformers); here it is what is inside."""
+
+    tags = {"generation"}  # noqa: RUF012 - as its base declares it
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
 class ChatTemplate:
     """A compiled template, run in jinja2's immutable sandbox."""
 
     def __init__(self, source: str | None, *, bos_token: str = "", eos_token: str = "") -> None:
         environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+            trim_blocks=True,
+            lstrip_blocks=True,
+            extensions=["jinja2.ext.loopcontrols", _Generation],
         )
         environment.globals |= {"raise_exception": _raise, "strftime_now": _strftime_now}
         environment.filters["tojson"] = _to_json
         self._template = environment.from_string(FALLBACK_TEMPLATE if source is None else source)
         self._tokens = {"bos_token": bos_token, "eos_token": eos_token}
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> ChatTemplate:
+        """The template of a group's vocabulary. Raises ConfigError where it cannot be compiled."""
+        try:
+            return cls(
+                vocabulary.chat_template,
+                bos_token=vocabulary.bos_token,
+                eos_token=vocabulary.eos_token,
+            )
+        except jinja2.TemplateSyntaxError as error:
+            raise ConfigError(
+                "models[0].path",
+                f"the chat template of {vocabulary.name}, line {error.lineno}: {error.message}",
+            ) from error
 
     def segments(
         self, messages: Sequence[Message], has_control_text: Callable[[str], bool]

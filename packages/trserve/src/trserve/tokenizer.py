@@ -27,12 +27,9 @@ class Tokenizer:
         self.pieces = [vocabulary.piece(token_id) for token_id in range(vocabulary.size)]
         for token_id in vocabulary.stop_ids:
             self.pieces[token_id] = b""
+        vocabulary.encode("", special=False)  # what it loads when it is first used, it loads now
         self._longest = max(_LONGEST_CONTROL_TOKEN, *map(len, self.pieces))
-        self._template = ChatTemplate(
-            vocabulary.chat_template,
-            bos_token=vocabulary.bos_token,
-            eos_token=vocabulary.eos_token,
-        )
+        self._template = ChatTemplate.of(vocabulary)
 
     def least_tokens(self, texts: Sequence[str]) -> int:
         """A lower bound, without tokenizing; an empty message has tokens around it too."""

@@ -16,6 +16,7 @@ from trsched.engines.open_engine import open_engine
 from trsched.errors import ConfigError, EngineError
 from trsched.fetch import fetch_and_check
 from trsched.request import SamplingParams
+from trsched.sglang_model import SglangModel
 from trserve.deployment import load_deployment
 from trserve.presets import preset_names
 from trserve.tokenizer import Tokenizer
@@ -44,6 +45,11 @@ def _open(name: str, sequences: int, context: int) -> TrainingPair:
     group = deployment.group
     if len(group.models) < 2:
         raise ConfigError("models", "training a router takes a small and a large model")
+    if all(isinstance(model, SglangModel) for model in group.models[:2]):
+        raise ConfigError(
+            "models",
+            "a process has room for one model on SGLang: see docs/sglang.md for collecting",
+        )
     group = changed(
         group,
         models=group.models[:2],

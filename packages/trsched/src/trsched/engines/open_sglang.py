@@ -28,6 +28,10 @@ def open_sglang(
     folder = plan.paths[index]
     assert isinstance(model, SglangModel)
     assert folder is not None
+    if model.tp > 1 and not meeting_port:  # it would wait for the others for ever
+        raise ConfigError(
+            f"models[{index}].tp", f"{model.tp} ranks need a process each, and here is only one"
+        )
     require_sglang(f"models[{index}].engine")
     from trsched.engines.sglang.engine import SglangEngine
     from trsched.engines.sglang.settings import SglangSettings

@@ -10,6 +10,7 @@ import typer
 
 from trsched.check import Checked, check
 from trserve.byte_size import byte_size
+from trserve.chat_template import ChatTemplate
 from trserve.deployment import Deployment
 from trserve.listener import reserve
 
@@ -19,6 +20,8 @@ def check_deployment(deployment: Deployment, *, as_json: bool) -> int:
     server = deployment.server
     reserve(server.host, server.port).close()
     checked = check(deployment.group)
+    if checked.models[0].vocabulary is not None:
+        ChatTemplate.of(checked.models[0].vocabulary)
     if as_json:
         typer.echo(json.dumps(_document(deployment, checked), indent=2, ensure_ascii=False))
         return 0

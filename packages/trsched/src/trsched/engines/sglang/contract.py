@@ -10,7 +10,7 @@ from typing import Any
 from trsched.errors import EngineError
 
 SUPPORTED = "0.5.23"
-"""This release and its post-releases: the names below are internal and change from one to the next."""
+"""This release and its post-releases. The names below are internal and change between releases."""
 
 NAMES: dict[str, tuple[str, ...]] = {
     "sglang.srt.server_args": ("ServerArgs.resolve_once", "PortArgs"),
@@ -113,6 +113,7 @@ SCHEDULER_ATTRIBUTES = (
     "invariant_checker",
     "is_hybrid_ssm",
     "is_hybrid_swa",
+    "max_running_requests",
     "max_total_num_tokens",
     "model_config",
     "page_size",
@@ -151,15 +152,17 @@ def check_names() -> None:
         if _find(module, name) is None
     ]
     for target, parameters in PARAMETERS.items():
-        found = _find(*target.split(":"))
+        module, name = target.split(":")
+        found = _find(module, name)
         taken = inspect.signature(found).parameters if callable(found) else {}
-        missing += [f"{target.replace(':', '.')}({name})" for name in parameters if name not in taken]
+        missing += [f"{module}.{name}({p})" for p in parameters if p not in taken]
     _refuse(missing)
 
 
 def check_scheduler(scheduler: object) -> None:
     """Raises EngineError with all attributes that the built scheduler lacks."""
-    _refuse([f"Scheduler().{name}" for name in SCHEDULER_ATTRIBUTES if not hasattr(scheduler, name)])
+    absent = [name for name in SCHEDULER_ATTRIBUTES if not hasattr(scheduler, name)]
+    _refuse([f"Scheduler().{name}" for name in absent])
 
 
 def _refuse(missing: list[str]) -> None:

@@ -30,6 +30,10 @@ def install() -> None:
         return
     os.environ.setdefault("SGLANG_USE_CPU_ENGINE", "1")
     os.environ.setdefault("TORCH_COMPILE_DISABLE", "1")  # its CPU compiler needs a real triton
+    if "OMP_NUM_THREADS" not in os.environ:
+        # Each model has a process, and they share the cores: threads that wait for each other
+        # while others compute make a step ten times slower.
+        torch.set_num_threads(1)
     if importlib.util.find_spec("triton") is None:
         missing_triton.install()
     if importlib.util.find_spec("sgl_kernel") is None:

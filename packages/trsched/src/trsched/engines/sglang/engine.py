@@ -140,6 +140,7 @@ class SglangEngine:
             raise EngineError(f"{self.spec.name}: sequence {seq} is longer than the context")
         return request
 
+    @torch.no_grad()
     def _shown(self, rows: Any) -> LogitsOutput:
         needs, vocab = self._needs, self.spec.vocab_size
         return LogitsOutput(
@@ -169,4 +170,4 @@ _ALWAYS: frozenset[Need] = frozenset({"logits", "hidden_states", "token_embeddin
 def _kv_bytes_per_token(pool: Any, ranks: int) -> int:
     """Over all ranks. The pool has one page more than it hands out."""
     rows = pool.size + pool.page_size
-    return int(np.sum(pool.get_kv_size_bytes())) // rows * ranks
+    return int(np.sum(pool.get_kv_size_bytes()) // rows * ranks)

@@ -14,7 +14,8 @@ def install() -> None:
     import torch
 
     sys.modules["sgl_kernel"] = _Kernels("sgl_kernel")
-    library = torch.library.Library("sgl_kernel", "FRAGMENT")
+    operators: Any = torch.library
+    library = operators.Library("sgl_kernel", "FRAGMENT")
     library.define("murmur_hash32_cpu(Tensor seed, Tensor positions, Tensor columns) -> Tensor")
     library.impl("murmur_hash32_cpu", murmur_hash32, "CPU")
     _libraries.append(library)

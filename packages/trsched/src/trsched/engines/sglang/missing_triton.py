@@ -44,7 +44,7 @@ class _Module(ModuleType):
         self.__path__: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") or self.__name__ == "triton.knobs":  # hooks: nothing calls them
             raise AttributeError(name)
         value = _DEFINED.get(name)
         if value is None and (name[:1].isupper() or name in _TYPES):

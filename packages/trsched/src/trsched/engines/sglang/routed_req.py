@@ -18,6 +18,8 @@ class RoutedReq(Req):  # type: ignore[misc]
     relayed: the token sampled for it last, which SGLang keeps on the device as its next input.
     """
 
+    origin_input_ids: array[int]
+
     def __init__(
         self, name: str, token_ids: Sequence[int], sampling: SamplingParams, seed: int
     ) -> None:

@@ -47,11 +47,15 @@ class StepRows:
 class RoutedScheduler(Scheduler):  # type: ignore[misc]
     """SGLang's scheduler, one iteration a call. retractions: times a sequence lost its KV."""
 
+    waiting_queue: list[RoutedReq]
+    invariant_checker: Any
+
     def __init__(self, server_args: ServerArgs, port_args: PortArgs, extra_rows: int) -> None:
         self.extra_rows = extra_rows
         self.retractions = 0
         self._holders: dict[RoutedReq, None] = {}  # may hold KV; first what ran longest ago
-        self._decoding: ScheduleBatch | None = None  # the last batch, while it can go on as it is
+        # The last batch, if all of it decoded: goes on as it is where the same ones decode again.
+        self._decoding: ScheduleBatch | None = None
         super().__init__(server_args, port_args)
 
     # ---- what SGLang's processes need and we have not: sockets, tokenizer, detokenizer
@@ -111,12 +115,15 @@ class RoutedScheduler(Scheduler):  # type: ignore[misc]
         for req in reqs:
             self._holders.pop(req, None)
             self._holders[req] = None
+        outside = self.device_module.current_stream()
+        self.schedule_stream.wait_stream(outside)  # where what was shown last may still be read
         with torch.no_grad(), self.device_module.StreamContext(self.schedule_stream):
             batch = self._next_batch(reqs)
             result = self.run_batch(batch)
             rows = _rows(batch, result, self.chunked_req)
             self.process_batch_result(batch, result)
-            return rows
+        outside.wait_stream(self.schedule_stream)
+        return rows
 
     def process_batch_result(self, batch: ScheduleBatch, result: GenerationBatchResult) -> None:
         """Prompts go into the tree. No token is appended, nothing finishes, nothing is streamed."""
@@ -216,7 +223,6 @@ class RoutedScheduler(Scheduler):  # type: ignore[misc]
 
     def _let_go(self, req: RoutedReq) -> None:
         """The tree takes the KV over, for whoever has the same prefix, and until it needs room."""
-        self._decoding = None
         release_kv_cache(req, self.tree_cache, checkpoint=True)
         req.reset_for_retract()
 

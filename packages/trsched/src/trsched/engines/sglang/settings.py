@@ -47,7 +47,11 @@ def server_arguments(
         "tp_size": settings.tp_size,
         "dtype": settings.dtype,
         "load_format": settings.load_format,
+        "pp_size": 1,
+        "dp_size": 1,
+        "speculative_algorithm": None,
         "skip_tokenizer_init": True,
+        "watchdog_timeout": _NEVER,  # it would end the process above this one
         "disable_overlap_schedule": True,  # a token is known before it is decided whose it is
         "enable_mixed_chunk": True,  # what decodes and what reads a prompt share one forward
         "schedule_policy": "fcfs",
@@ -61,7 +65,10 @@ def server_arguments(
     }
     if cuda:
         ours["device"] = "cuda"
-        defaults["cuda_graph_bs_decode"] = graph_batch_sizes(settings.sequences)
+        defaults |= {
+            "cuda_graph_bs_decode": graph_batch_sizes(settings.sequences),
+            "mem_fraction_static": 0.97,  # how much KV there is, the group's plan says
+        }
     else:
         ours["device"] = "cpu"
         defaults |= {
@@ -76,6 +83,10 @@ def server_arguments(
     spare = (arguments["page_size"] + 1) * (settings.sequences + 1)
     arguments["max_total_tokens"] = settings.kv_tokens + spare
     return arguments
+
+
+_NEVER = 1e9
+"""Seconds."""
 
 
 def graph_batch_sizes(sequences: int) -> list[int]:

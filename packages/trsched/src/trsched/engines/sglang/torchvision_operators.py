@@ -33,7 +33,8 @@ def declare() -> None:
 
     if torch.version.cuda is not None or importlib.util.find_spec("torchvision") is None:
         return
-    library = torch.library.Library("torchvision", "FRAGMENT")
+    operators: Any = torch.library
+    library = operators.Library("torchvision", "FRAGMENT")
     for name in _OPERATORS:
         library.define(f"{name}(Tensor a) -> Tensor")
     _libraries.append(library)

@@ -11,12 +11,13 @@ HERE = Path(__file__).parent
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """SGLang pins versions of its own: these tests run in an environment of their own."""
-    if importlib.util.find_spec("sglang") is not None:
-        return
-    reason = "SGLang is not installed here: `make test` runs these in .venv-sglang"
+    if importlib.util.find_spec("sglang") is None:
+        mark = pytest.mark.skip(reason="SGLang isn't installed here: it is in .venv-sglang")
+    else:
+        mark = pytest.mark.timeout(600)  # each process of a group imports it: ten CPU-seconds
     for item in items:
         if HERE in item.path.parents:
-            item.add_marker(pytest.mark.skip(reason=reason))
+            item.add_marker(mark)
 
 
 @pytest.fixture(scope="session")

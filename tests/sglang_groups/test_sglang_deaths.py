@@ -19,7 +19,7 @@ from trsched.process_host import ProcessHost
 from trsched.request import FinalEvent, TokenEvent
 from trsched.stream import Stream
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.slow
 
 REQUESTS = 300
 CLIENTS = 16

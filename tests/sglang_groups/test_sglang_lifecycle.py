@@ -25,7 +25,7 @@ from trsched.config import GroupConfig
 from trsched.group import Group
 from trsched.process_host import ProcessHost
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.slow
 
 CHUNK = 16
 LONG_PROMPT = bytes(range(1, 101))

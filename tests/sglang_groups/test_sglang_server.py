@@ -21,7 +21,7 @@ from packages.trsched.tests.waiting import until
 from packages.trserve.tests.server_process import ServerProcess, running_server
 from tests.sglang_groups.tiny_group import tiny_settings
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.slow
 
 HELLO: list[ChatCompletionMessageParam] = [{"role": "user", "content": "hello world"}]
 PROCESS = re.compile(r"model (\d) (small|large).*: process (\d+)")

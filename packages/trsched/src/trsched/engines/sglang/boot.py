@@ -57,7 +57,7 @@ def _open(settings: SglangSettings, arguments: dict[str, Any]) -> RoutedSchedule
     os.environ["SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK"] = "0"
     # Of loading weights and capturing graphs, in the log of a server with several such processes.
     # SGLang lets rank 0 show them, whatever tqdm's own setting says.
-    tqdm.__init__ = _without_bar  # type: ignore[method-assign]
+    tqdm.__init__ = _without_bar
     server_args = ServerArgs(**arguments)
     server_args.resolve_once()
     world_rank = spawn_world_rank(server_args, tp_rank=settings.tp_rank, pp_rank=0)

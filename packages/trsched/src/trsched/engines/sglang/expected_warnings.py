@@ -1,4 +1,4 @@
-"""What SGLang says of machines without CUDA, which nobody who asked for a CPU needs to read."""
+"""What SGLang says of every machine without CUDA: nothing to who asked for a CPU."""
 
 from __future__ import annotations
 

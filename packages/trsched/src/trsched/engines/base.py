@@ -64,7 +64,10 @@ class StepResult:
 
 
 class Engine(Protocol):
-    """One model. All calls come from one thread, the subserver's."""
+    """One model. All calls come from one thread, the subserver's.
+
+    The same calls get the same sequences: the further ranks of a model only repeat the first one's.
+    """
 
     spec: EngineSpec
 

@@ -72,9 +72,9 @@ def _config(*, processes: bool = False) -> GroupConfig:
     )
 
 
-def _ask(group: Group, seed: int) -> None:
+def _ask(group: Group, seed: int, tokens: int = TOKENS) -> None:
     sampling = SamplingParams(seed=seed)
-    group.submit(GenerateRequest("", [1, 2, 3], TOKENS, sampling)).result()
+    group.submit(GenerateRequest("", [1, 2, 3], tokens, sampling)).result()
 
 
 def handoff_latencies_us(handoffs: int) -> list[float]:
@@ -104,25 +104,20 @@ def handoff_latencies_us(handoffs: int) -> list[float]:
     return trips[len(trips) // 10 :]
 
 
-def mean_handoff_us(handoffs: int, *, processes: bool) -> float:
-    """Mean of at least `handoffs` hand-offs in µs, after a warm-up of a tenth.
+def counted_latencies_us(handoffs: int, *, processes: bool) -> list[float]:
+    """Latencies of single hand-offs in µs, after a warm-up of a tenth, as the server counts them.
 
-    As the server counts it in `handoff_seconds`, which also works where models are processes: from
-    the routing decision to the choice of the peer's next batch.
+    From the routing decision to the choice of the peer's next batch; what `handoff_seconds` has
+    grown by after a request of one token, which is also to be had where models are processes.
     """
     group = Group.open(_config(processes=processes))
-
-    def so_far() -> tuple[int, float]:
-        histograms = [each.handoff_seconds for each in group.status().subservers]
-        return sum(sum(each.counts) for each in histograms), sum(each.total for each in histograms)
-
+    trips = []
     try:
-        while so_far()[0] < handoffs / 10:
-            _ask(group, so_far()[0])
-        warm, warm_total = so_far()
-        while so_far()[0] < warm + handoffs:
-            _ask(group, so_far()[0])
-        count, total = so_far()
+        total = 0.0
+        for seed in range(handoffs + handoffs // 10):
+            _ask(group, seed, tokens=1)
+            before, total = total, group.status().subservers[1].handoff_seconds.total
+            trips.append((total - before) * 1e6)
     finally:
         group.close()
-    return (total - warm_total) / (count - warm) * 1e6
+    return trips[-handoffs:]

@@ -31,7 +31,7 @@ from queue import SimpleQueue
 import zmq
 
 import trcore
-from benchmarks._server_handoff import handoff_latencies_us, mean_handoff_us
+from benchmarks._server_handoff import counted_latencies_us, handoff_latencies_us
 from trcore import PeerRing
 
 SPAWN: SpawnContext = get_context("spawn")
@@ -309,13 +309,19 @@ def server_handoff(sizes: Sizes) -> dict[str, float]:
 
 
 def server_threads(sizes: Sizes) -> dict[str, float]:
-    """The same as the server itself counts it."""
-    return {"server_threads_mean_us": mean_handoff_us(sizes.rounds // 5, processes=False)}
+    """The same for single hand-offs, as the server itself counts it."""
+    return counted("server_threads", sizes, processes=False)
 
 
 def server_processes(sizes: Sizes) -> dict[str, float]:
     """The same with every model in a process of its own."""
-    return {"server_processes_mean_us": mean_handoff_us(sizes.rounds // 5, processes=True)}
+    return counted("server_processes", sizes, processes=True)
+
+
+def counted(name: str, sizes: Sizes, *, processes: bool) -> dict[str, float]:
+    """The figures of one kind of group under their names in the result."""
+    cuts = statistics.quantiles(counted_latencies_us(sizes.rounds // 5, processes=processes), n=100)
+    return {f"{name}_p50_us": cuts[49], f"{name}_p99_us": cuts[98]}
 
 
 # ---------------------------------------------------------------- the list, and its report
@@ -337,7 +343,6 @@ def print_table(result: dict[str, float]) -> None:
     columns = {
         "p50_us": "p50 µs",
         "p99_us": "p99 µs",
-        "mean_us": "mean µs",
         "per_s": "1 by 1 /s",
         "batch_per_s": "batches /s",
     }
@@ -375,8 +380,8 @@ def main(arguments: list[str] | None = None) -> None:
         f"across processes: ring {result['zmq_ipc_p50_us'] / result['ring_process_p50_us']:.1f}×"
         " quicker than ZeroMQ at p50"
     )
-    ratio = result["server_processes_mean_us"] / result["server_threads_mean_us"]
-    print(f"inside the server: {ratio:.2f}× the mean of threads between processes")
+    ratio = result["server_processes_p50_us"] / result["server_threads_p50_us"]
+    print(f"inside the server: {ratio:.2f}× the p50 of threads between processes")
     rounded = {key: float(f"{value:.4g}") for key, value in result.items()}
     print(json.dumps({"benchmark": "handoff", **machine, **asdict(sizes), **rounded}))
 

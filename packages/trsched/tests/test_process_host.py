@@ -173,7 +173,7 @@ def test_what_a_process_cannot_use_is_the_configurations_error(
     def lenient(name: str, context: RouterContext, settings: object) -> BaseRouter:
         return Bernoulli(context)
 
-    monkeypatch.setattr("trsched.check.create_router", lenient)  # in this process alone
+    monkeypatch.setattr("trsched.check_routers.create_router", lenient)  # in this process alone
     with pytest.raises(ConfigError, match=message) as caught:
         Group.open(profile_config("bernoulli", {"nonsense": setting}, processes=True))
     assert caught.value.field == "router.settings"

@@ -48,7 +48,7 @@ class ChildProcess:
         return self._process.pid
 
     def run(self, message: Run) -> None:
-        """Let it start. One that has just died is not missed here, but in `wait`."""
+        """Let it start. One that has just died is missed when it is to answer."""
         with suppress(OSError):
             self.channel.send(message)
 

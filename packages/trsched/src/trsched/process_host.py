@@ -17,10 +17,18 @@ from trsched.errors import ConfigError
 from trsched.host import REPORTS_BYTES, Report
 from trsched.messages import Died
 from trsched.patient_push import push_patiently
-from trsched.process_messages import Failed, Progress, Ready, Run, Task
+from trsched.process_messages import (
+    ENDED,
+    Failed,
+    Joined,
+    Message,
+    Progress,
+    Ready,
+    Run,
+    Task,
+)
 from trsched.shared_block import ProcessMutex, SharedBlock
 from trsched.shared_state import SharedState
-from trsched.subserver_process import ENDED
 
 _numbers = itertools.count()
 _PATIENCE_S = 30.0
@@ -50,7 +58,9 @@ class ProcessHost:
         host = cls(plan)
         try:
             host._begin()
-            host._load(report)
+            host._hear(Ready, report)
+            host._connect()
+            host._hear(Joined, report)
         except BaseException:
             for child in itertools.chain(*host.teams):
                 child.kill()
@@ -65,12 +75,9 @@ class ProcessHost:
 
     def start(self) -> None:
         """See `Host`."""
-        names = [_name(team[0]) for team in self.teams]
         for index, team in enumerate(self.teams):
-            run = Run(names, [_name(child) for child in team[1:]])
             death = _Death(index, team, self.shared, self.reports)
             for child in team:
-                child.run(run)
                 watcher = threading.Thread(
                     target=death.watch, args=(child,), name=f"watcher-{child.pid}", daemon=True
                 )
@@ -104,17 +111,28 @@ class ProcessHost:
                         "router.settings", f"a process can only be given plain data: {error}"
                     ) from error
 
-    def _load(self, report: Report) -> None:
-        loading = list(itertools.chain(*self.teams))
-        while loading:
-            speaking = wait([child.channel.connection for child in loading])
-            for child in [each for each in loading if each.channel.connection in speaking]:
-                if self._loaded(child, report):
-                    loading.remove(child)
-        self.inboxes = [team[0].inbox for team in self.teams if team[0].inbox is not None]
+    def _connect(self) -> None:
+        names = []
+        for team in self.teams:
+            assert team[0].inbox is not None
+            self.inboxes.append(team[0].inbox)
+            names.append(team[0].inbox.name)
+        for team in self.teams:
+            followers = [child.inbox.name for child in team[1:] if child.inbox is not None]
+            for child in team:
+                child.run(Run(names, followers))
 
-    def _loaded(self, child: ChildProcess, report: Report) -> bool:
-        """Take a message of a process that loads; whether it is the last one."""
+    def _hear(self, last: type[Ready | Joined], report: Report) -> None:
+        """Listen to all processes until each has said that."""
+        silent = list(itertools.chain(*self.teams))
+        while silent:
+            speaking = wait([child.channel.connection for child in silent])
+            for child in [each for each in silent if each.channel.connection in speaking]:
+                if isinstance(self._heard(child, report), last):
+                    silent.remove(child)
+
+    def _heard(self, child: ChildProcess, report: Report) -> Message:
+        """The next message of a process. Raises ConfigError if it has failed or ended."""
         index, rank = child.task.index, child.task.rank
         name = self._config.models[index].name
         try:
@@ -130,13 +148,12 @@ class ProcessHost:
             case Ready():
                 part = f", rank {rank}" if self._config.models[index].ranks > 1 else ""
                 report(f"model {index} {name}{part}: process {child.pid}")
-                return True
             case Failed(field, error):
                 raise ConfigError(
                     field or f"models[{index}]",
                     error if field else f"{name!r} cannot be loaded: {error}",
                 )
-        return False
+        return message
 
     def _free(self) -> None:
         for child in itertools.chain(*self.teams):
@@ -179,8 +196,3 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def _name(child: ChildProcess) -> str:
-    assert child.inbox is not None
-    return child.inbox.name

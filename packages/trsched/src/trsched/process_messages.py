@@ -51,7 +51,14 @@ class Run(msgspec.Struct, frozen=True, tag="run"):
     followers: list[str]
 
 
-Message = Task | Progress | Ready | Failed | Run
+class Joined(msgspec.Struct, frozen=True, tag="joined"):
+    """The process holds its peers' rings: from now on it may do without any of them."""
+
+
+Message = Task | Progress | Ready | Failed | Run | Joined
+
+ENDED, DIED = 0, 1
+"""Exit statuses of the process: after `Stop`, and on an error that the group has been told."""
 
 _Kind = TypeVar("_Kind", bound=Message)
 _encoder = msgspec.msgpack.Encoder()

@@ -18,14 +18,21 @@ from trsched.engines.base import Engine
 from trsched.engines.open_engine import open_engine
 from trsched.errors import ConfigError, EngineError
 from trsched.peers import Peers
-from trsched.process_messages import Channel, Failed, Progress, Ready, Run, Task
+from trsched.process_messages import (
+    DIED,
+    ENDED,
+    Channel,
+    Failed,
+    Joined,
+    Progress,
+    Ready,
+    Run,
+    Task,
+)
 from trsched.ranks import LeaderEngine, follow
 from trsched.shared_block import ProcessMutex, SharedBlock
 from trsched.shared_state import SharedState
 from trsched.subserver import Subserver
-
-ENDED, DIED = 0, 1
-"""Exit statuses: after `Stop`, and on an error that the group has been told."""
 
 _GROUP_ENDS_S = 2.0
 
@@ -50,10 +57,14 @@ def main(connection: int) -> int:
         )
         channel.send(Ready(inbox.name))
         run = lifeline.runs.get()
-        if task.rank == 0:
-            return _serve(plan, task, engine, inbox, run)
-        follow(engine, inbox)
-        return ENDED
+        if task.rank:
+            channel.send(Joined())
+            follow(engine, inbox)
+            return ENDED
+        subserver = _subserver(plan, task, engine, inbox, run)
+        channel.send(Joined())
+        subserver.run()
+        return ENDED if subserver.stats.alive else DIED
     except ConfigError as error:
         channel.send(Failed(error.field, error.message))
     except (EngineError, OSError) as error:
@@ -64,7 +75,7 @@ def main(connection: int) -> int:
     return DIED
 
 
-def _serve(plan: GroupPlan, task: Task, engine: Engine, inbox: PeerRing, run: Run) -> int:
+def _subserver(plan: GroupPlan, task: Task, engine: Engine, inbox: PeerRing, run: Run) -> Subserver:
     inboxes = [
         inbox if index == task.index else PeerRing.attach(name)
         for index, name in enumerate(run.inboxes)
@@ -79,8 +90,7 @@ def _serve(plan: GroupPlan, task: Task, engine: Engine, inbox: PeerRing, run: Ru
     if run.followers:
         engine = LeaderEngine(engine, [PeerRing.attach(name) for name in run.followers])
     peers = Peers(task.index, inboxes, PeerRing.attach(task.reports))
-    Subserver(task.index, plan, engine, peers, shared).run()
-    return ENDED if shared.stats[task.index].alive else DIED
+    return Subserver(task.index, plan, engine, peers, shared)
 
 
 class _Lifeline:

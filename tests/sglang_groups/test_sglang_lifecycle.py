@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 CHUNK = 16
 LONG_PROMPT = bytes(range(1, 101))
-TIMEOUT_S = 3.0
+TIMEOUT_S = 2.0
 """Longer than it takes to come into any of the states."""
 
 

@@ -44,14 +44,14 @@ class Running:
 
 @pytest.fixture(scope="module")
 def server(pair: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """Ended by Ctrl-C, after which nothing of it may be left."""
+    """With two ranks of the large model. Ended by Ctrl-C, which leaves nothing behind."""
     folder = tmp_path_factory.mktemp("server")
     config = folder / "tiny.yaml"
-    config.write_text(json.dumps(tiny_settings(pair, "bernoulli", {"p": 0.4}, chunk=32)))
+    config.write_text(json.dumps(tiny_settings(pair, "bernoulli", {"p": 0.4}, tp=2, chunk=32)))
     with running_server(folder, source=("--config", str(config))) as (process, url):
         running = Running(process, url, list(process.lines))
         pids = running.model_pids
-        assert len(set(pids)) == 2
+        assert len(set(pids)) == 3
         yield running
         process.signal(signal.SIGINT)
         status, output, lines = process.finish()

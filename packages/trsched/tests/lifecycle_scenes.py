@@ -89,12 +89,13 @@ def in_delayed_buffer(open_group: OpenGroup, timeout_s: float | None) -> Scene:
     stays = next(seed for seed in count() if min(draws(seed)) >= RATE)
     leaves = next(seed for seed in count() if draws(seed)[0] < RATE)
     group, engines = open_group(profile_config("bernoulli", {"p": RATE}, thresholds=[1, 2]))
+    before = group.status().subservers[0].handoffs_sent
     engines[0].hold()
     first = group.submit(request(stays, LONG))
     engines[0].wait_for(lambda engine: engine.entered == 1)
     victim = group.submit(request(leaves, timeout_s=timeout_s))
     until(lambda: group.status().active == 2)  # else `first` may end before the victim has begun
-    while group.status().subservers[0].handoffs_sent == 0:
+    while group.status().subservers[0].handoffs_sent == before:
         step_once(engines[0])
     until(lambda: group.status().subservers[1].waiting == 1)
     assert engines[1].entered == 0

@@ -76,8 +76,8 @@ def test_groups_hold_every_row_once_and_little_padding(lengths: list[int]) -> No
     groups = like_lengths(lengths)
     assert sorted(row for group in groups for row in group) == list(range(len(lengths)))
     for group in groups:
-        read = [min(lengths[row], 1200) for row in group]
-        assert sum(max(read) - chars for chars in read) <= 150
+        read = [min(lengths[row], 600) for row in group]
+        assert sum(max(read) - chars for chars in read) <= 200
     if lengths and max(lengths) == min(lengths):
         assert len(groups) == 1
 

@@ -85,14 +85,14 @@ def _print(judged: Evaluation, fit: KnnFit, seen: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(width=None if sys.stdout.isatty() else 100, highlight=False, markup=False)
+    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False, markup=False)
     typer.echo(
         f"{judged.prompts} held-out prompts ({seen} seen in training left out), "
         f"{len(fit.prior.models)} models, {len(fit.vectors)} training prompts, k = {fit.k}"
     )
     table = Table(title="mean [95 % interval]", title_justify="left")
     table.add_column("choice")
-    for heading in ("quality", "gain over best single", "regret to oracle", "USD / 1000 requests"):
+    for heading in ("quality", "gain over best single", "regret to oracle", "USD / 1000"):
         table.add_column(heading, justify="right")
     for name, choice in judged.choices.items():
         table.add_row(

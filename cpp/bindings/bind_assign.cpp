@@ -122,8 +122,8 @@ Assigned assign(InstanceView& view, const AssignRules& rules, const py::object& 
     assigner.begin(view, rules, batch, outputs);
     Assigned counted;
     {
-        // Safe: it reads copies and the batch's arrays, which the call's arguments keep alive, and
-        // no object of Python's.
+        // Safe: it reads its snapshot and the batch's arrays, which the call's arguments keep
+        // alive, and no object of Python's.
         std::optional<py::gil_scoped_release> unlocked;
         if (batch.requests() * view.size() >= kPairsWithoutGil) unlocked.emplace();
         counted = assigner.run();

@@ -141,7 +141,7 @@ void Snapshot::take_accounts(const InstanceView::Columns& from) noexcept {
     fill(backlog, [](std::int32_t busy, std::int32_t slots, std::int32_t queued, double decode,
                      double b) {
         const double each = decode / b;
-        return (busy >= slots) | (queued > 0) ? each : 0.0;
+        return (std::max(busy, 0) >= slots) | (queued > 0) ? each : 0.0;
     }, from.running, from.slots, from.waiting, pending_decode, running);
     sequence = 0;
     for (const std::int64_t assigned : from.last_assigned) sequence = std::max(sequence, assigned);

@@ -99,7 +99,7 @@ def assign(
     chosen one's quality, cost and latency terms without weights, score, USD, seconds; NaN: none.
     scores [R, I]: -inf for those that were no candidates.
 
-    Arrays have exactly these types and are contiguous. All is checked before anything is written;
-    ValueError names the argument or column. O(R x I), without the GIL once that is long enough to
-    matter. RuntimeError: another thread assigns on this view.
+    Arrays have exactly these types and are contiguous; those read must not change meanwhile. All is
+    checked before anything is written; ValueError names the argument, or the column of an open row.
+    O(R x I), without the GIL from some ten microseconds on.
     """

@@ -12,11 +12,14 @@ class InstanceView:
     A column is a writable array [I] that keeps the view alive; take it once and keep it. A new row
     is closed (``healthy`` False) and stays so until its columns have been filled.
 
-    Threads. `assign` copies what it needs when it begins. Meanwhile, with the GIL released, others
-    may write any column of single elements; such a write counts from the next batch on, except
-    that one to ``running``, ``waiting``, ``pending_decode``, ``pending_prefill`` or
-    ``last_assigned`` may be lost if the batch adds to the same element. `add` is never lost, from
-    any thread, at any time. One `assign` at a time on a view (RuntimeError).
+    Threads. The GIL is the view's lock. `assign` copies the columns when it begins, scores without
+    the GIL if that takes long, and adds what it assigned at the end, so that what others have
+    written or added meanwhile is kept; it counts from the next batch on. Two threads may assign at
+    once; they don't see each other's choices. In Python ``column[i] += x`` is a read and a write
+    between which another thread may come: use `add`. And numpy gives up the GIL while it writes
+    some hundred elements: such a write may be seen half done.
+
+    An account (the four of `add`) below 0 or NaN, out of step for a moment, is scored as 0.
     """
 
     def __init__(self, instances: int) -> None:
@@ -32,7 +35,7 @@ class InstanceView:
         pending_decode: float = 0.0,
         pending_prefill: float = 0.0,
     ) -> None:
-        """Add to the accounts of one instance, atomically each; negative numbers take away.
+        """Add to the accounts of one instance; negative numbers take away.
 
         What is added in whole tokens (below 2**53) and taken away again leaves nothing behind.
         IndexError if there is no such instance.

@@ -168,8 +168,8 @@ class InstanceState:
     def congested(self) -> float:
         """Share of the open instances that have requests waiting, 0 to 1; 0 without any."""
         open_ = self._columns.healthy & ~self._columns.draining
-        busy = np.count_nonzero(open_ & (self._columns.waiting > 0))
-        return busy / max(1, np.count_nonzero(open_))
+        busy = open_ & (self._columns.waiting > 0)
+        return int(busy.sum()) / max(1, int(open_.sum()))
 
     def stale(self, now: float) -> int:
         """How many instances have no fresh telemetry: never had, too old, or its fetch failed."""

@@ -20,24 +20,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks._cluster_pool import NamedPool, open_pool
+from benchmarks._cluster_pool import open_pool
+from benchmarks._cluster_runs import HEADING, Runs, tell
 from rbalance.batching import BatchLimits, FixedSizing
 from rbalance.bootstrap import mean_interval
-from rbalance.cluster import article_cluster
 from rbalance.policies.registry import open_policy
 from rbalance.policies.route_balance import RouteBalance
 from rbalance.simulator.arrivals import poisson, stepped
 from rbalance.simulator.hungarian import HungarianReplay
 from rbalance.simulator.outcome import Outcome
 from rbalance.simulator.point import Point, ingredients, run_point
-from rbalance.simulator.scheduler import DEPLOYMENTS, Scheduler
+from rbalance.simulator.scheduler import DEPLOYMENTS
 from rbalance.simulator.simulation import Control, Simulation
 from rbalance.slo_controller import SloSettings
-from rbalance.tpot.heads import TpotHeads, fit_heads
+from rbalance.tpot.heads import fit_heads
 from rbalance.weights import PRESETS
 
 UNIFORM = "route-balance:weights=uniform"
 CEILING_S = 5.9
+ARTICLE_REQUESTS = 2640
+"""A queue that only grows is as long as the run: so many, by the article's figures for it."""
 WEIGHTS = (
     *("0.6/0.1/0.3", "0.8/0.1/0.1", "0.7/0/0.3", "0.76/0/0.24"),
     *("0.8/0/0.2", "0.82/0/0.18", "0.84/0/0.16", "0.86/0/0.14"),
@@ -55,40 +57,6 @@ BASELINES = (
 )
 LEANING = (("uniform", "uniform"), ("quality", "0.84/0/0.16"))
 QPS_SWEEP = (2, 8, 16, 24, 32)
-
-
-class Runs:
-    """Runs points of one pool, once each, and tells of them."""
-
-    def __init__(self, named: NamedPool, requests: int) -> None:
-        self.pool = named.pool
-        self.cluster = article_cluster(named.pool.models)
-        self.requests = requests
-        self._known: dict[Point, Outcome] = {}
-
-    def run(
-        self, policy: str, rate: float, deployment: str = "", heads: TpotHeads | None = None
-    ) -> Outcome:
-        point = Point(policy=policy, rate=rate, requests=self.requests, deployment=deployment)
-        if point not in self._known:
-            self._known[point] = outcome = run_point(point, self.pool, heads)
-            tell(f"λ={rate:<3g} {policy} {deployment}", outcome)
-        return self._known[point]
-
-    def simulate(self, policy: str, rate: float, scheduler: Scheduler, **more: Any) -> Outcome:
-        """With a scheduler of its own; not kept."""
-        made = open_policy(policy, ingredients(self.pool, self.cluster))
-        workload = self.pool.workload(poisson(rate, self.requests, 0), self.cluster)
-        return Simulation(self.cluster, workload, [made], scheduler, **more).run()
-
-
-def tell(name: str, outcome: Outcome) -> None:
-    of = outcome.summary()
-    print(
-        f"{name:58}{of.e2e_s:8.2f}{of.e2e_p99_s:8.1f}{of.residual_s * 1e3:9.0f}{of.quality:8.3f}"
-        f"{of.usd * 1e5:8.2f}{of.throughput:7.1f}{of.mean_batch:6.1f}",
-        flush=True,
-    )
 
 
 def over_load(runs: Runs, rates: tuple[float, ...]) -> dict[str, Any]:
@@ -120,9 +88,13 @@ def over_load(runs: Runs, rates: tuple[float, ...]) -> dict[str, Any]:
 
 def quality(runs: Runs, baselines: tuple[str, ...], rate: float) -> dict[str, Any]:
     """The best quality within CEILING_S, ours over any baseline's."""
-    ours = {each: runs.run(f"route-balance:weights={each}", rate) for each in WEIGHTS}
-    theirs = {each: runs.run(each, rate) for each in baselines}
-    always = runs.run(f"passthrough:model={runs.pool.models[-1]}", rate)
+
+    def run(policy: str) -> Outcome:
+        return runs.run(policy, rate, requests=runs.most)
+
+    ours = {each: run(f"route-balance:weights={each}") for each in WEIGHTS}
+    theirs = {each: run(each) for each in baselines}
+    always = run(f"passthrough:model={runs.pool.models[-1]}")
     mine = max(in_time(ours), key=lambda name: float(ours[name].e2e.mean()))
     other = max(in_time(theirs), key=lambda name: float(theirs[name].quality.mean()))
     gain = mean_interval(ours[mine].quality - theirs[other].quality)
@@ -201,9 +173,7 @@ def tpot(runs: Runs, rates: tuple[float, ...]) -> dict[str, Any]:
 
 def ablations(runs: Runs, rate: float) -> dict[str, Any]:
     """Each as a ratio of its mean E2E to the whole system's: above 1, the part helps."""
-    return {
-        f"ablation_e2e_ratio_{name}": _ablated(runs, rate, weights) for name, weights in LEANING
-    }
+    return {f"ablation_{name}": _ablated(runs, rate, weights) for name, weights in LEANING}
 
 
 def _ablated(runs: Runs, rate: float, weights: str) -> dict[str, float]:
@@ -276,21 +246,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--smoke", action="store_true", help="small sizes, under a minute")
     parser.add_argument("--data", type=Path, help="labelled prompts with the four-tier pool")
-    parser.add_argument("--requests", type=int, help="in each run [default: 4800, smoke 200]")
     args = parser.parse_args()
     named = open_pool(args.data, args.smoke)
-    runs = Runs(named, args.requests or (200 if args.smoke else 4800))
+    runs = Runs(named, *((200, 200) if args.smoke else (ARTICLE_REQUESTS, len(named.pool.prompt))))
     pool = named.pool
     print(
         f"{named.name}: {len(pool.prompt)} held-out prompts, {len(pool.train_prompt)} learned; "
-        f"{runs.requests} requests a run"
+        f"{runs.requests} requests a run, {runs.most} where quality is compared"
     )
     for model, score, tokens in zip(
         pool.models, pool.quality.mean(axis=0), pool.length.mean(axis=0), strict=True
     ):
         print(f"  {model:30} quality {score:.3f}  {tokens:6.0f} tokens")
-    columns = ("E2E s", "p99 s", "resid ms", "quality", "1e-5 $", "req/s", "batch")
-    print(f"{'':58}" + "".join(f"{name:>{8 if at < 5 else 6}}" for at, name in enumerate(columns)))
+    print(HEADING)
     rates = (6.0, 24.0, 30.0) if args.smoke else (6.0, 12.0, 18.0, 24.0, 30.0)
     result = {
         **over_load(runs, rates),

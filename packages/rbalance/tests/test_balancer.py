@@ -220,6 +220,8 @@ async def test_who_still_waits_at_the_end_is_cancelled() -> None:
     found = await asyncio.gather(*tasks, return_exceptions=True)
     assert all(isinstance(each, asyncio.CancelledError) for each in found)
     assert len(bench.state.in_flight) == 0
+    with pytest.raises(RuntimeError, match="not running"):
+        await balancer.route(request("late"))
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_a_single_slot_behaves_as_the_pollaczek_khinchine_formula_says() -> None
     """M/G/1: mean wait = λ E[S²] / (2 (1 − ρ))."""
     tier = replace(CLUSTER.tiers[0], instances=1, slots=1, growth=0.0, prefill_rate=1e9)
     alone = Cluster((tier,))
-    pool, n = synthetic_pool(900, seed=2), 10_000
+    pool, n = synthetic_pool(900, seed=2), 5_000
     length = pool.length[:, 0].round().clip(1)
     service = (length - 1) * tier.tpot_s
     rate = 0.5 / service.mean()
@@ -87,7 +87,7 @@ def test_a_single_slot_behaves_as_the_pollaczek_khinchine_formula_says() -> None
     outcome = simulation.run()
     waited = (outcome.first - outcome.arrival).mean()
     expected = rate * (service**2).mean() / (2 * (1 - rate * service.mean()))
-    assert waited == pytest.approx(expected, rel=0.12)
+    assert waited == pytest.approx(expected, rel=0.15)
 
 
 def test_serial_scoring_queues_where_concurrent_does_not() -> None:

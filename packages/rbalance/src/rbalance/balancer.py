@@ -90,9 +90,10 @@ class Balancer:
         """Wait for a decision.
 
         Raises NoInstanceError: no instance may take it. Whatever the policy raises for this request
-        and for no other of its batch.
+        and for no other of its batch. RuntimeError: outside of `async with`.
         """
-        assert self._clock is not None
+        if self._clock is None or self._task is None or self._task.done():
+            raise RuntimeError("this balancer is not running: use it as `async with`")
         answer: asyncio.Future[Routed] = asyncio.get_running_loop().create_future()
         self._stats.requests += 1
         self._queue.add(_Waiting(request, answer), self._clock())

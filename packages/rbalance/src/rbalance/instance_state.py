@@ -53,6 +53,7 @@ class InstanceState:
         self.models = cluster.models
         self.view = InstanceView(capacity)
         self.view.prior_tpot_s[:] = 1.0
+        self._columns = _Columns(self.view)
         self.in_flight = InFlight(capacity)
         self.telemetry = TelemetryBoard(capacity, stale_s, forget_s)
         self.tier: list[Tier | None] = [None] * capacity
@@ -120,7 +121,7 @@ class InstanceState:
         self.in_flight.dispatch(key, instance, prompt, predicted, now)
         self._activity.add(instance, now, dispatched=1)
         self._sequence += 1
-        self.view.last_assigned[instance] = self._sequence
+        self._columns.last_assigned[instance] = self._sequence
         self._write(instance)
 
     def progress(self, key: Hashable, written: int, now: float) -> None:
@@ -166,8 +167,9 @@ class InstanceState:
 
     def congested(self) -> float:
         """Share of the open instances that have requests waiting, 0 to 1; 0 without any."""
-        open_ = self.view.healthy & ~self.view.draining
-        return float((self.view.waiting[open_] > 0).mean()) if open_.any() else 0.0
+        open_ = self._columns.healthy & ~self._columns.draining
+        busy = open_ & (self._columns.waiting > 0)
+        return int(busy.sum()) / max(1, int(open_.sum()))
 
     def stale(self, now: float) -> int:
         """How many instances have no fresh telemetry: never had, too old, or its fetch failed."""
@@ -204,10 +206,27 @@ class InstanceState:
         return state
 
     def _write(self, at: int | slice) -> None:
-        own, view = self.in_flight, self.view
+        own, columns = self.in_flight, self._columns
         running, waiting = self._others_running[at], self._others_waiting[at]
-        view.running[at] = own.running[at] + running
-        view.waiting[at] = own.waiting[at] + waiting
-        typical = self._typical[view.model[at]]
-        view.pending_decode[at] = own.pending_decode[at] + typical * (waiting + running / 2)
-        view.pending_prefill[at] = own.pending_prefill[at]
+        columns.running[at] = own.running[at] + running
+        columns.waiting[at] = own.waiting[at] + waiting
+        typical = self._typical[columns.model[at]]
+        columns.pending_decode[at] = own.pending_decode[at] + typical * (waiting + running / 2)
+        columns.pending_prefill[at] = own.pending_prefill[at]
+
+
+class _Columns:
+    """Those of a view's columns that are touched for each token: the view makes anew what it gives.
+
+    Arrays [capacity], see `trcore.InstanceView`.
+    """
+
+    def __init__(self, view: InstanceView) -> None:
+        self.model = view.model
+        self.running = view.running
+        self.waiting = view.waiting
+        self.pending_decode = view.pending_decode
+        self.pending_prefill = view.pending_prefill
+        self.last_assigned = view.last_assigned
+        self.healthy = view.healthy
+        self.draining = view.draining

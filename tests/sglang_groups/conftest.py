@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import warnings
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
+BEFORE = frozenset(os.environ)
+"""Before anything here has imported SGLang, which sets variables that other processes inherit."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -18,6 +21,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(mark)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _environment() -> None:
+    """Groups and servers start in an environment as users have it."""
+    for name in os.environ.keys() - BEFORE:
+        if name.startswith("SGLANG_"):
+            del os.environ[name]
 
 
 @pytest.fixture(scope="session")

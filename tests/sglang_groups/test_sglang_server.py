@@ -58,6 +58,7 @@ def server(pair: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) ->
     assert (status, output) == (0, ""), lines
     text = "".join(lines)
     assert "Traceback" not in text, text
+    assert "[error" not in text, text
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
     segments = [path.name.split("-") for path in Path("/dev/shm").glob("trcore-*")]
     assert not {int(parts[2]) for parts in segments} & {process.process.pid, *pids}

@@ -34,6 +34,7 @@ def rank(number: int, port: int, path: str, pipe: Connection) -> None:
         kv_tokens=400,
         tp_size=2,
         tp_rank=number,
+        gpu=number,
         dist_port=port,
         dtype="float32",
         server_args={"chunked_prefill_size": 16},

@@ -3,10 +3,10 @@
 One workload for all at a rate (arXiv 2606.17949: λ = 6–30 requests a second, Poisson). Labels are
 of the pool that the output names, not the article's, so latencies compare with the article's and
 qualities do not. BEST-Route is scored serially as published and concurrently ("enhanced"); its
-operating point is the largest threshold. The quality gain is over the best point of any baseline
-that, like ours, stays within the article's 5.9 s: theirs is chosen by quality, ours by latency
-alone, as the slowest that does. Unbounded by time, always asking the largest model is hard to beat
-on such a pool, so the difference to that is given too.
+operating point is the largest threshold. The quality gain is at equal latency: of our slowest point
+within the article's 5.9 s, over the best that baselines reach in the same mean time, by one of
+their points or by two, each for a share of the requests. Unbounded by time, always asking the
+largest model is hard to beat on such a pool, so the difference to that is given too.
 
 Run ``python -m benchmarks.cluster`` or with ``--smoke``. Ends with one JSON object.
 """
@@ -19,6 +19,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks._cluster_pool import open_pool
 from benchmarks._cluster_runs import HEADING, Runs, tell
@@ -95,28 +98,36 @@ def quality(runs: Runs, baselines: tuple[str, ...], rate: float) -> dict[str, An
     ours = {each: run(f"route-balance:weights={each}") for each in WEIGHTS}
     theirs = {each: run(each) for each in baselines}
     always = run(f"passthrough:model={runs.pool.models[-1]}")
-    mine = max(in_time(ours), key=lambda name: float(ours[name].e2e.mean()))
-    other = max(in_time(theirs), key=lambda name: float(theirs[name].quality.mean()))
-    gain = mean_interval(ours[mine].quality - theirs[other].quality)
+    within = {name: each for name, each in ours.items() if each.e2e.mean() <= CEILING_S}
+    mine = max(within or ours, key=lambda name: float(ours[name].e2e.mean()))
+    mix, other = best_in_time(theirs, float(ours[mine].e2e.mean()))
+    gain = mean_interval(ours[mine].quality - other)
     behind = mean_interval(ours[mine].quality - always.quality)
-    print(f"within {CEILING_S} s at λ = {rate:g}: {mine} against {other}: {gain}")
+    print(f"λ = {rate:g}: {mine} against {mix}: {gain}")
     return {
         "gain": gain.mean,
         "interval": [gain.low, gain.high],
-        "of": [f"route-balance:weights={mine}", other],
-        "quality": [float(each.quality.mean()) for each in (ours[mine], theirs[other])],
-        "e2e_s": [float(each.e2e.mean()) for each in (ours[mine], theirs[other])],
-        "usd_ratio": float(ours[mine].usd.mean() / theirs[other].usd.mean()),
+        "of": [f"route-balance:weights={mine}", mix],
+        "quality": [float(ours[mine].quality.mean()), float(other.mean())],
+        "e2e_s": float(ours[mine].e2e.mean()),
         "against_always_largest": [behind.mean, behind.low, behind.high],
         "always_largest_e2e_s": float(always.e2e.mean()),
     }
 
 
-def in_time(found: dict[str, Outcome]) -> dict[str, Outcome]:
-    """Those within CEILING_S, the fastest in any case."""
-    fastest = min(float(each.e2e.mean()) for each in found.values())
-    most = max(CEILING_S, fastest)
-    return {name: each for name, each in found.items() if each.e2e.mean() <= most}
+def best_in_time(found: dict[str, Outcome], e2e_s: float) -> tuple[str, NDArray[np.float64]]:
+    """Name and quality by request, [N], of the best point, or mix of two, with that mean E2E."""
+    least = max(e2e_s, min(float(each.e2e.mean()) for each in found.values()))
+    fast = {name: each for name, each in found.items() if each.e2e.mean() <= least}
+    best, quality, name = -1.0, np.zeros(0), ""
+    for one, quick in fast.items():
+        for two, slow in found.items():
+            apart = float(slow.e2e.mean() - quick.e2e.mean())
+            share = min(1.0, (e2e_s - float(quick.e2e.mean())) / apart) if apart > 0 else 0.0
+            mixed = (1 - share) * quick.quality + share * slow.quality
+            if mixed.mean() > best:
+                best, quality, name = float(mixed.mean()), mixed, f"{one} + {share:.0%} {two}"
+    return name, quality
 
 
 def quality_gain(runs: Runs, baselines: tuple[str, ...]) -> dict[str, Any]:

@@ -162,6 +162,13 @@ def measure(
     return by_part, statistics.median(whole), statistics.median(serial)
 
 
+def timed(embedder: SentenceEmbedder, prompts: list[str]) -> float:
+    """Seconds to embed one batch."""
+    began = time.perf_counter()
+    embedder.embed(prompts)
+    return time.perf_counter() - began
+
+
 def main() -> None:
     """Measure and report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -213,6 +220,13 @@ def main() -> None:
                 f"{name:8}{batch:6}{shown}{whole * 1e3:13.2f}{whole * 1e3 / batch:11.2f}"
                 f"{serial / whole:8.2f}x"
             )
+    exact = SentenceEmbedder(precision="fp32")
+    for batch in BATCHES:
+        asked = sets["short"][:batch]
+        samples = [timed(exact, asked) for _ in range(rounds + 2)][2:]
+        result[f"embed_ms_{batch}_fp32"] = statistics.median(samples) * 1e3
+    shown = ", ".join(f"{result[f'embed_ms_{batch}_fp32']:.2f}" for batch in BATCHES)
+    print(f"embedding short prompts in fp32, batches of {BATCHES}: {shown} ms")
     rounded = {key: round(value, 4) for key, value in result.items()}
     print(json.dumps({"benchmark": "decision", **facts, **rounded}))
 

@@ -260,3 +260,27 @@ def test_an_inverted_index_of_few_prompts_works_too() -> None:
     data = training_set(np.random.default_rng(4), 3, 2, 0.0)
     predictor = KnnPredictor(fit_knn(data, embedder), embedder, "ivf")
     assert np.isfinite(predictor.predict(["snow", "entirely different"]).quality).all()
+
+
+def test_a_search_leaves_the_callers_number_of_threads_alone() -> None:
+    import faiss
+
+    before = faiss.omp_get_max_threads()
+    nearest = NearestPrompts(np.eye(8, dtype=np.float32))
+    faiss.omp_set_num_threads(2)
+    try:
+        nearest.search(np.eye(8, dtype=np.float32), 3)
+        assert faiss.omp_get_max_threads() == 2
+    finally:
+        faiss.omp_set_num_threads(before)
+
+
+@pytest.mark.parametrize("queries", [1, 3, 4, 40])
+def test_few_and_many_queries_find_the_same(queries: int) -> None:
+    rng = np.random.default_rng(11)
+    vectors = rng.normal(size=(300, 24)).astype(np.float32)
+    asked = rng.normal(size=(queries, 24)).astype(np.float32)
+    similarity, rows = NearestPrompts(vectors).search(asked, 5)
+    exact = asked.astype(np.float64) @ vectors.T.astype(np.float64)
+    np.testing.assert_array_equal(rows, np.argsort(-exact, axis=1)[:, :5])
+    np.testing.assert_allclose(similarity, np.take_along_axis(exact, rows, axis=1), rtol=1e-4)

@@ -6,7 +6,7 @@ import hashlib
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -105,13 +105,14 @@ def _no_loading_bar() -> Iterator[None]:
     """Keep transformers from drawing on a server's or a command's standard error."""
     from transformers.utils import logging
 
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
+    bars: Any = logging
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
     try:
         yield
     finally:
         if shown:
-            logging.enable_progress_bar()
+            bars.enable_progress_bar()
 
 
 def _local(model: str) -> str | Path:

@@ -25,7 +25,8 @@ Choice choice(const char* name, const std::string& given,
         if (given == word) return value;
         names += (names.empty() ? "'" : ", '") + std::string(word) + "'";
     }
-    throw py::value_error(std::string(name) + ": must be one of " + names + ", not '" + given + "'");
+    throw py::value_error(std::string(name) + ": must be one of " + names + ", not '" + given +
+                          "'");
 }
 
 AssignRules rules(std::vector<double> quality, std::vector<double> length, const std::string& norm,
@@ -102,7 +103,8 @@ Assigned assign(InstanceView& view, const AssignRules& rules, const py::object& 
     using Mask = const std::uint8_t;
     const AssignBatch batch{
         .weights = weighted.span(),
-        .prompt_tokens = view_of<const std::int32_t>("prompt_tokens", prompt_tokens, 1, "int32, [R]"),
+        .prompt_tokens =
+            view_of<const std::int32_t>("prompt_tokens", prompt_tokens, 1, "int32, [R]"),
         .max_tokens = view_of<const std::int32_t>("max_tokens", max_tokens, 1, "int32, [R]"),
         .quality = view_of<const float>("quality", quality, 2, "float32, [R, M]", m),
         .length = view_of<const float>("length", length, 2, "float32, [R, M]", m),

@@ -15,7 +15,8 @@ using Columns = InstanceView::Columns;
 
 // The column's own memory as Kind, which the array keeps alive through the view.
 template <class Kind, class T>
-void bind_column(py::class_<InstanceView>& view, const char* name, std::vector<T> Columns::*column) {
+void bind_column(py::class_<InstanceView>& view, const char* name,
+                 std::vector<T> Columns::*column) {
     static_assert(sizeof(Kind) == sizeof(T));
     view.def_property_readonly(name, [column](const py::object& self) {
         std::vector<T>& values = self.cast<InstanceView&>().columns.*column;
@@ -30,7 +31,8 @@ std::size_t count(std::int64_t instances) {
 void add(InstanceView& view, std::int64_t instance, std::int32_t running, std::int32_t waiting,
          double pending_decode, double pending_prefill) {
     if (instance < 0) throw py::index_error("instance: there is no " + std::to_string(instance));
-    view.add(static_cast<std::size_t>(instance), {running, waiting, pending_decode, pending_prefill});
+    view.add(static_cast<std::size_t>(instance),
+             {running, waiting, pending_decode, pending_prefill});
 }
 
 }  // namespace

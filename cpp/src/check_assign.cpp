@@ -93,7 +93,8 @@ void AssignOutputs::check(std::size_t requests, std::size_t instance_count) cons
     check_size("chosen", std::span<const std::int32_t>(chosen), requests, "[R]");
     check_size("tokens", std::span<const std::int32_t>(tokens), requests, "[R]");
     check_size("terms", std::span<const double>(terms), requests * kTerms, "[R, 6]", true);
-    check_size("scores", std::span<const double>(scores), requests * instance_count, "[R, I]", true);
+    check_size("scores", std::span<const double>(scores), requests * instance_count, "[R, I]",
+               true);
 }
 
 }  // namespace trcore

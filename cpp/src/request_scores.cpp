@@ -73,7 +73,8 @@ void RequestScores::bar(const Snapshot& of, const AssignRequest& request) noexce
 }
 
 bool RequestScores::price(const Snapshot& of, const AssignRequest& request) noexcept {
-    const bool bars = request.needs != 0 || request.models != nullptr || request.instances != nullptr;
+    const bool bars =
+        request.needs != 0 || request.models != nullptr || request.instances != nullptr;
     if (bars) bar(of, request);
     loops.price(of, request, columns_);
     if (bars) std::fill(columns_.barred.begin(), columns_.barred.end(), 0.0);
@@ -118,7 +119,8 @@ std::size_t RequestScores::fastest(const Snapshot& of) const noexcept {
 RequestScores::Terms RequestScores::terms(std::size_t at) const noexcept {
     const double usd = columns_.usd[at], seconds = columns_.seconds[at];
     return {columns_.quality[at], 1.0 - usd / kernels::divisor(columns_.usd_range),
-            1.0 - seconds / kernels::divisor(columns_.seconds_range), columns_.score[at], usd, seconds};
+            1.0 - seconds / kernels::divisor(columns_.seconds_range), columns_.score[at],
+            usd, seconds};
 }
 
 }  // namespace trcore

@@ -20,8 +20,9 @@ constexpr double kMostTokens = 0x1p53;  // whole numbers end here
 constexpr double kMost = std::numeric_limits<double>::max();
 
 [[noreturn]] void refuse(const char* column, const char* rule, std::size_t row, double value) {
-    throw std::invalid_argument(std::string(column) + ": must be " + rule + " in an open row, not " +
-                                std::to_string(value) + " (row " + std::to_string(row) + ")");
+    throw std::invalid_argument(std::string(column) + ": must be " + rule +
+                                " in an open row, not " + std::to_string(value) + " (row " +
+                                std::to_string(row) + ")");
 }
 
 bool is_finite(double value) { return std::abs(value) <= kMost; }

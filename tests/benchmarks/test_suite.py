@@ -23,7 +23,7 @@ def tree(folder: Path, **sources: str) -> Path:
 
 def test_benchmarks_are_the_modules_without_an_underscore(tmp_path: Path) -> None:
     assert _suite.names(tree(tmp_path, b="", a="", _c="")) == ["a", "b"]
-    assert {"dtmc", "handoff", "overhead", "quality", "router_cost"} <= set(
+    assert {"dtmc", "handoff", "overhead", "quality", "router_cost", "scoring"} <= set(
         _suite.names(_suite.ROOT)
     )
 

@@ -27,8 +27,8 @@
 #include <vector>
 
 #include "trcore/instance_view.hpp"
-#include "trcore/snapshot.hpp"
 #include "trcore/request_scores.hpp"
+#include "trcore/snapshot.hpp"
 
 namespace trcore {
 

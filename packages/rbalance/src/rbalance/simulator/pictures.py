@@ -37,7 +37,8 @@ def frontier(rows: Sequence[Row], rate: float, path: Path) -> Path:
                 elinewidth=0.7,
             )
         axis.set(xscale="log", xlabel="mean end-to-end latency, s", ylabel="quality")
-        axis.legend(fontsize=7, ncols=2)
+        _plain_ticks(axis.xaxis)
+        axis.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1))
     return path
 
 
@@ -101,6 +102,7 @@ def _lines(rows: Sequence[Row], path: Path, title: str, label: str, of: Any) -> 
                 label=name,
             )
         axis.set(yscale="log", xlabel="requests/s", ylabel=label)
+        _plain_ticks(axis.yaxis)
         axis.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.01, 1))
     return path
 
@@ -127,6 +129,14 @@ def _axes(
         figure.savefig(path, bbox_inches="tight")
     finally:
         plt.close(figure)
+
+
+def _plain_ticks(axis: Any) -> None:
+    """On a logarithmic axis: 3, not 3 × 10⁰."""
+    axis.set_major_formatter("{x:g}")
+    low, high = axis.get_view_interval()
+    if high < 10 * low:
+        axis.set_minor_formatter("{x:g}")
 
 
 def _at(rows: Sequence[Row], rate: float) -> list[Row]:

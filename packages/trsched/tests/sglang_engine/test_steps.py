@@ -218,6 +218,14 @@ def test_many_come_back_at_once_with_more_than_one_forward_takes(sequences: Sequ
     assert sequences.run(*seqs) >= 72 // CHUNK
 
 
+def test_what_is_sampled_in_the_middle_is_nobodys_next_token(sequences: Sequences) -> None:
+    seq = sequences.start(PROMPT[:5])
+    sequences.run(seq)
+    sequences.append(seq, *range(300, 300 + CHUNK), sequences.sampled[seq])
+    assert sequences.step(seq) == []
+    assert sequences.step(seq) == [seq]  # one token, the same that it sampled last
+
+
 def test_two_prompts_are_read_in_parts_at_once(sequences: Sequences) -> None:
     one, other = sequences.start(PROMPT), sequences.start([9, *PROMPT])
     assert sequences.step(one) == []

@@ -48,6 +48,7 @@ class RoutedScheduler(Scheduler):  # type: ignore[misc]
     """SGLang's scheduler, one iteration a call. retractions: times a sequence lost its KV."""
 
     waiting_queue: list[RoutedReq]
+    chunked_req: RoutedReq | None
     invariant_checker: Any
 
     def __init__(self, server_args: ServerArgs, port_args: PortArgs, extra_rows: int) -> None:
@@ -133,6 +134,8 @@ class RoutedScheduler(Scheduler):  # type: ignore[misc]
             if req.kv.cache_protected_len < prompt:
                 checkpoint_kv_cache(req, self.tree_cache)
         self._decoding = batch if decoding else None
+        if self.chunked_req is not None:
+            self.chunked_req.relayed = -1  # what was sampled for it means nothing
         # SGLang goes on with one request that has read a part of its prompt. Here any number of
         # them are requests that hold KV and have more tokens to run, as are those that come back.
         self.chunked_req = None

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 ROUNDING = 5e-5
-"""Of logits and of routers' scores; what is seen is below a fifth of it."""
+"""Of logits (1e-5 at most was seen in 1,536 rows) and of routers' scores (2e-6)."""
 REQUESTS = 18
 HIDDEN, VOCAB = 64, 512
 PAIR = (ModelIdentity("small"), ModelIdentity("large"))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from packages.trsched.tests.sglang_engine.conftest import OpenEngine
-from packages.trsched.tests.sglang_engine.judges import TOLERANCE, check_empty
-from packages.trsched.tests.sglang_engine.seeded_draw import seeded_draw
+from packages.trsched.tests.sglang_engine.judges import check_empty
+from packages.trsched.tests.sglang_engine.seeded_draw import ROUNDING, seeded_draw
 from packages.trsched.tests.sglang_engine.tiny_models import Reference
 from trsched.engines.sglang.engine import SglangEngine
 from trsched.engines.sglang.sampling_seed import sampling_seed
@@ -20,7 +20,7 @@ INDEX = 1
 TOKENS = 12
 CASES = [
     SamplingParams(temperature=1.0, seed=7),
-    SamplingParams(temperature=0.7, top_p=0.9, seed=(1 << 64) - 1),
+    SamplingParams(temperature=0.7, top_p=0.9, seed=(1 << 64) - 4),
     SamplingParams(temperature=1.5, top_k=40, seed=1 << 40),
     SamplingParams(temperature=1.0, top_p=0.8, top_k=20, seed=3),
 ]
@@ -55,7 +55,7 @@ def test_draws_can_be_replayed_from_logits(
     tokens = list(PROMPT)
     for token in generate(engine, sampling, ()):
         drawn = seeded_draw(reference(tokens).logits.numpy(), sampling, len(tokens), INDEX)
-        assert drawn.margin > TOLERANCE  # else the case says nothing: choose another seed
+        assert drawn.margin > ROUNDING  # else the case says nothing: choose another seed
         assert drawn.token == token
         tokens.append(token)
 

@@ -102,7 +102,8 @@ def make_model(
         pad_token_id=2,
         tie_word_embeddings=False,
     )
-    model = Qwen3ForCausalLM(config).to(torch.float32)
+    model: Any = Qwen3ForCausalLM(config)
+    model = model.to(torch.float32)
     for parameter in model.parameters():
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.15)

@@ -84,7 +84,7 @@ def test_same_logits_states_and_greedy_tokens(engines: tuple[Engine, Engine]) ->
         walk.step(seqs[: turn % 3 + 1])
     for seq in seqs:
         walk.release(seq)
-    assert walk.clear > 40
+    assert walk.clear > 30  # of 60
     assert [engine.capacity().sequences_used for engine in engines] == [0, 0]
 
 

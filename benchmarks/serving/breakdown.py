@@ -126,14 +126,15 @@ async def _long_response_step(server: LlamaServer, prompt: Sequence[int]) -> flo
 async def _long_sglang_step(server: SglangServer, item: WorkItem) -> float:
     connection = KeepAlive(server.port)
     prompt = ",".join(map(str, item.prompt_ids)).encode()
+    run = min(_LONG_RUN, item.max_tokens - 1)  # as much as the context holds
     try:
-        one, many = [
+        _, one, many = [
             _served_ms(await connection.post(server.path, server.body(prompt, count, 0)))
-            for count in (1, 1, 1 + _LONG_RUN)
-        ][1:]
+            for count in (1, 1, 1 + run)
+        ]
     finally:
         connection.close()
-    return (many - one) / _LONG_RUN
+    return (many - one) / run
 
 
 def _served_ms(reply: bytes) -> float:

@@ -32,7 +32,9 @@ MAX_CHARS = 2048
 characters of English: what is cut was not going to be read, only tokenized."""
 
 _READ_CHARS = 600  # no text of more takes longer
-_CALL_CHARS = 200  # what a call costs beside its text, as characters of text (2 cores, bf16)
+_CALL_CHARS = 800
+"""Padding that costs as much as one call more, in characters of text: by benchmarks.decision with
+two threads, where 200 and 400 were slower for batches of 8."""
 
 
 class SentenceEmbedder:

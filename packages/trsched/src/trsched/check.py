@@ -87,7 +87,11 @@ def check_group(config: GroupConfig) -> GroupPlan:
 
     The plan's configuration is the one that `config.mode` stands for, with `kv_memory` in bytes.
     """
-    checked = check(config)
+    return plan_of(check(config))
+
+
+def plan_of(checked: Checked) -> GroupPlan:
+    """Raises ConfigError naming the first field that could not be checked."""
     for first in checked.unchecked:
         raise ConfigError(first.field, first.message)
     assert checked.kv is not None

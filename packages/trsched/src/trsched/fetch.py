@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trsched.check import GroupPlan, check, check_group
+from trsched.check import GroupPlan, check, check_group, plan_of
 from trsched.config import GroupConfig
 from trsched.engines.open_sglang import require_sglang
 from trsched.errors import ConfigError
@@ -29,4 +29,4 @@ def fetch_and_check(config: GroupConfig, report: Callable[[str], None]) -> Group
         if facts.unchecked is not None and isinstance(model, SglangModel):
             report(f"model {i} {model.name}: fetching {model.path} from the hub")
             fetch_hf_files(model.path, model.revision, f"models[{i}].path")
-    return check_group(config)
+    return check_group(config) if checked.unchecked else plan_of(checked)

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from rbalance.artefact_header import ArtefactHeader, read_header
 from rbalance.errors import ArtefactError, MissingExtraError
 from rbalance.knn import KnnFit
 from rbalance.predictions import Prior
@@ -53,14 +54,13 @@ class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     length: float
 
 
-class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    format: str
+class _Header(ArtefactHeader, frozen=True, forbid_unknown_fields=True):
     embedder: _Embedder
     prompts: int
     k: int
     prior_weight: float
     models: list[_Model]
-    training: dict[str, Any] = {}
+    training: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 def save_predictor(fit: KnnFit, folder: Path, training: Mapping[str, Any] | None = None) -> None:
@@ -135,14 +135,7 @@ def load_prior(folder: Path) -> Prior:
 
 
 def _read_header(path: Path) -> _Header:
-    try:
-        header = msgspec.json.decode(path.read_bytes(), type=_Header)
-    except OSError as error:
-        raise ArtefactError(f"{path}: {error.strerror or error}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ArtefactError(f"{path}: {error}") from error
-    if header.format != FORMAT:
-        raise ArtefactError(f"{path}: format {header.format!r} is not {FORMAT!r}")
+    header = read_header(path, _Header, FORMAT)
     names = [model.name for model in header.models]
     if not names or len(set(names)) < len(names):
         raise ArtefactError(f"{path}: models: no model, or one twice")

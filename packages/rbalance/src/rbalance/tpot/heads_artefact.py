@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from rbalance.artefact_header import ArtefactHeader, read_header
 from rbalance.errors import ArtefactError
 from rbalance.tpot.features import FEATURES
 from rbalance.tpot.heads import HeadQuality, TpotHeads, xgboost_library
@@ -36,8 +37,7 @@ class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     static_s: float
 
 
-class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    format: str
+class _Header(ArtefactHeader, frozen=True, forbid_unknown_fields=True):
     features: list[str]
     heads: list[_Head]
 
@@ -87,14 +87,7 @@ def load_heads(folder: Path) -> TpotHeads:
 
 
 def _read_header(path: Path) -> _Header:
-    try:
-        header = msgspec.json.decode(path.read_bytes(), type=_Header)
-    except OSError as error:
-        raise ArtefactError(f"{path}: {error.strerror or error}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ArtefactError(f"{path}: {error}") from error
-    if header.format != FORMAT:
-        raise ArtefactError(f"{path}: format {header.format!r} is not {FORMAT!r}")
+    header = read_header(path, _Header, FORMAT)
     if header.features != _feature_names():
         raise ArtefactError(f"{path}: the heads read other features than this version has")
     for head in header.heads:

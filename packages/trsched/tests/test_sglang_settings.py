@@ -11,6 +11,7 @@ from trrouters import Need
 from trsched.engines.sglang import contract
 from trsched.engines.sglang.settings import SglangSettings, graph_batch_sizes, server_arguments
 from trsched.errors import ConfigError, EngineError
+from trsched.sglang_model import SglangModel
 
 NOTHING: frozenset[Need] = frozenset()
 SETTINGS = SglangSettings("a-model", sequences=5, context=100, kv_tokens=500)
@@ -43,6 +44,17 @@ def test_what_the_engine_sets_nobody_else_does(name: str) -> None:
     settings = SglangSettings("m", 1, 10, 10, server_args={name: 1})
     with pytest.raises(ConfigError, match=f"^server_args.{name}: is set by the engine itself$"):
         server_arguments(settings, NOTHING, cuda=False)
+
+
+@pytest.mark.parametrize("name", server_arguments(SETTINGS, NOTHING, cuda=False))
+def test_a_configuration_refuses_what_the_engine_would(name: str) -> None:
+    """When it is checked, and not only when the engine is opened."""
+    settings = SglangSettings("m", 1, 10, 10, server_args={name: 1})
+    try:
+        server_arguments(settings, NOTHING, cuda=False)
+    except ConfigError:
+        with pytest.raises(ConfigError, match=rf"^models\[0\].server_args.{name}: "):
+            SglangModel("m", "folder", server_args={name: 1}).check("models[0]")
 
 
 def test_more_arguments_are_passed_on() -> None:

@@ -68,6 +68,7 @@ _FIXED = frozenset(
         "schedule_policy",
         "skip_tokenizer_init",
         "speculative_algorithm",
+        "watchdog_timeout",
     }
 )
 """Arguments that token-level routing needs as they are."""

@@ -161,7 +161,10 @@ async def test_what_nothing_can_take_is_told_why() -> None:
     async with bench.open() as balancer:
         wide, fine = await ask(balancer, request(1, prompt_tokens=99_000), request(2))
     assert isinstance(wide, NoInstanceError)
-    assert "of 13, 12 are open; of these 12 have no room for 99100 tokens" in str(wide)
+    assert (
+        "of 13, 12 are open; of these 12 have no room for 99100 tokens, 0 lack a capability and 0 are excluded"
+        in str(wide)
+    )
     assert isinstance(fine, Routed)
     assert bench.stats.no_instance == 1
     assert bench.stats.stale_instances == 13, "nobody has told of itself"
@@ -232,6 +235,7 @@ async def test_who_still_waits_at_the_end_is_cancelled() -> None:
         ({"needs": -1}, "needs"),
         ({"max_usd": float("nan")}, "max_usd"),
         ({"max_seconds": -1.0}, "max_seconds"),
+        ({"not_on": (2, -1)}, "not_on"),
     ],
 )
 def test_requests_that_cannot_be_are_refused_where_they_are_made(

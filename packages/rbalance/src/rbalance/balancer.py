@@ -179,9 +179,11 @@ class Balancer:
         tokens = request.prompt_tokens + request.max_tokens
         short = sum(bool(view.context_window[at] < tokens) for at in open_)
         lacking = sum(bool(request.needs & ~int(view.capabilities[at])) for at in open_)
+        barred = sum(at in request.not_on for at in open_)
         return (
             f"no instance may take this request: of {len(known)}, {len(open_)} are open; "
-            f"of these {short} have no room for {tokens} tokens and {lacking} lack a capability; "
+            f"of these {short} have no room for {tokens} tokens, {lacking} lack a capability "
+            f"and {barred} are excluded; "
             f"allowed models: {', '.join(request.models) if request.models else 'all'}; "
             f"ceilings: {request.max_usd:g} USD, {request.max_seconds:g} s"
         )

@@ -96,7 +96,7 @@ class RouteBalance:
         return assign(
             view,
             self._rules,
-            tuple(self.weights),
+            self._weights(batch, rows),
             batch.prompt_tokens[rows],
             batch.max_tokens[rows],
             batch.predictions.quality[rows],
@@ -105,11 +105,19 @@ class RouteBalance:
             np.empty(len(chosen), np.int32),
             needs=batch.needs[rows],
             models=some(batch.allowed),
+            instances=some(batch.may_go(len(view))),
             max_usd=some(batch.max_usd),
             max_seconds=some(batch.max_seconds),
             scores=scores,
             commit=False,
         )
+
+    def _weights(self, batch: Batch, rows: slice) -> NDArray[np.float64] | tuple[float, ...]:
+        own = tuple(self.weights)
+        if batch.weights is None:
+            return own
+        asked = batch.weights[rows]
+        return np.where(np.isnan(asked), own, asked)
 
     def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
         """See Policy."""

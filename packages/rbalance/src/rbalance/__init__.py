@@ -34,6 +34,7 @@ from rbalance.records import (
 from rbalance.sentence_embedder import SentenceEmbedder
 from rbalance.slo_controller import SloController, SloSettings
 from rbalance.telemetry import Telemetry
+from rbalance.terms import Terms
 from rbalance.training_set import TrainingSet, held_out
 from rbalance.weights import Weights, parse_weights
 
@@ -69,6 +70,7 @@ __all__ = [
     "SloSettings",
     "Summary",
     "Telemetry",
+    "Terms",
     "Tier",
     "TrainingError",
     "TrainingSet",

@@ -18,6 +18,7 @@ from rbalance.batching import AdaptiveSizing, BatchQueue
 from rbalance.errors import NoInstanceError
 from rbalance.policies.policy import NO_INSTANCE
 from rbalance.predictions import Predictions
+from rbalance.terms import Terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,11 +36,14 @@ _LOG = logging.getLogger(__name__)
 class Routed:
     """Where a request goes; it is in flight in the InstanceState under its key, to be released.
 
-    also: instances that are to answer at the same time, under (key, 1), (key, 2) and so on. then:
-    models to ask afterwards. See Placements.
+    predicted_tokens: of its answer there, at least 1. terms: why there; None from a policy without
+    scores. also: instances that are to answer at the same time, under (key, 1), (key, 2) and so on.
+    then: models to ask afterwards. See Placements.
     """
 
     instance: int
+    predicted_tokens: float
+    terms: Terms | None = None
     also: tuple[int, ...] = ()
     then: tuple[int, ...] = ()
 
@@ -153,24 +157,36 @@ class Balancer:
         self._stats.unusable_predictions += placed.unusable
         self._stats.rerouted += placed.rerouted
         self._stats.relaxed += placed.relaxed
-        lengths = foreseen.predictions.length
+        lengths = foreseen.predictions.length.tolist()
+        terms = None if placed.terms is None else placed.terms.tolist()
         for row, (each, instance) in enumerate(zip(batch, placed.instance.tolist(), strict=True)):
             if instance == NO_INSTANCE:
                 self._stats.no_instance += 1
                 each.answer.set_exception(NoInstanceError(self._why_none(each.request)))
                 continue
-            routed = Routed(instance, placed.also.get(row, ()), placed.then.get(row, ()))
+            routed = Routed(
+                instance,
+                self._expected(each.request, instance, lengths[row]),
+                None if terms is None else Terms(*terms[row]),
+                placed.also.get(row, ()),
+                placed.then.get(row, ()),
+            )
             self._dispatch(each.request, routed, lengths[row], now)
             each.answer.set_result(routed)
 
     def _dispatch(
         self, request: RouteRequest, routed: Routed, lengths: Sequence[float], now: float
     ) -> None:
-        for part, instance in enumerate((routed.instance, *routed.also)):
-            expected = float(lengths[int(self._state.view.model[instance])])
-            tokens = min(max(1.0, expected), request.max_tokens) if expected > 0 else 1.0
-            key = (request.key, part) if part else request.key
-            self._state.dispatch(key, instance, request.prompt_tokens, tokens, now)
+        prompt = request.prompt_tokens
+        self._state.dispatch(request.key, routed.instance, prompt, routed.predicted_tokens, now)
+        for part, instance in enumerate(routed.also, start=1):
+            tokens = self._expected(request, instance, lengths)
+            self._state.dispatch((request.key, part), instance, prompt, tokens, now)
+
+    def _expected(self, request: RouteRequest, instance: int, lengths: Sequence[float]) -> float:
+        """Tokens of its answer there; 1 where the predicted length is no number."""
+        length = lengths[int(self._state.view.model[instance])]
+        return min(max(1.0, length), request.max_tokens) if length > 0 else 1.0
 
     def _why_none(self, request: RouteRequest) -> str:
         view = self._state.view

@@ -67,9 +67,10 @@ class RouteBalance:
         """See Policy. Writes its estimates into the view's `tpot_s`, which nothing else reads."""
         self._estimate(batch, state, now)
         chosen = np.empty(len(batch), np.int32)
-        counted = self._assign(batch, slice(None), state.view, chosen, None)
+        terms = np.empty((len(batch), 6))
+        counted = self._assign(batch, slice(None), state.view, chosen, terms=terms)
         unusable = counted.quality_priors + counted.length_priors + counted.tpot_priors
-        return Placements(chosen, relaxed=counted.relaxed, unusable=unusable)
+        return Placements(chosen, relaxed=counted.relaxed, unusable=unusable, terms=terms)
 
     def scores(self, batch: Batch, view: InstanceView) -> NDArray[np.float64]:
         """float64 [R, I]: each request's scores as if it were alone, -inf where it may not go.
@@ -79,7 +80,7 @@ class RouteBalance:
         scores = np.empty((len(batch), len(view)))
         chosen = np.empty(1, np.int32)
         for row in range(len(batch)):
-            self._assign(batch, slice(row, row + 1), view, chosen, scores[row : row + 1])
+            self._assign(batch, slice(row, row + 1), view, chosen, scores=scores[row : row + 1])
         return scores
 
     def _assign(
@@ -88,7 +89,8 @@ class RouteBalance:
         rows: slice,
         view: InstanceView,
         chosen: NDArray[np.int32],
-        scores: NDArray[np.float64] | None,
+        terms: NDArray[np.float64] | None = None,
+        scores: NDArray[np.float64] | None = None,
     ) -> Assigned:
         def some(column: NDArray[Any] | None) -> NDArray[Any] | None:
             return None if column is None else column[rows]
@@ -108,6 +110,7 @@ class RouteBalance:
             instances=some(batch.may_go(len(view))),
             max_usd=some(batch.max_usd),
             max_seconds=some(batch.max_seconds),
+            terms=terms,
             scores=scores,
             commit=False,
         )

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def survivors(batch: Batch, state: InstanceState) -> NDArray[np.bool_]:
-    """Bool [R, I]: open, wide enough for prompt and answer, capable, not barred, and of an allowed model."""
+    """Bool [R, I]: open, wide enough for prompt and answer, capable, of an allowed model, and not
+    barred.
+    """
     view = state.view
     tokens = batch.prompt_tokens.astype(np.int64) + batch.max_tokens
     fits = (tokens[:, None] <= view.context_window) & view.healthy & ~view.draining

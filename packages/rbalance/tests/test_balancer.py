@@ -42,6 +42,7 @@ class Watched:
     """A policy that remembers what it was asked and fails where it is told to."""
 
     uses_vectors: ClassVar[bool] = False
+    draws: ClassVar[bool] = False
     fails_for: str = ""
     batches: list[Batch] = field(default_factory=list)
 
@@ -171,6 +172,25 @@ async def test_a_predictor_that_hangs_costs_its_deadline_once() -> None:
     finally:
         release.set()
     assert all(batch.predictions.from_prior.all() for batch in bench.policy.batches)
+
+
+@pytest.mark.asyncio
+async def test_who_asks_meanwhile_waits_for_a_turn_and_gets_predictions_too() -> None:
+    bench, entered, go_on = Bench(), threading.Event(), threading.Event()
+
+    def predict(prompts: Sequence[str]) -> Foreseen:
+        entered.set()
+        go_on.wait(60)
+        return Foreseen(PRIOR.predictions(len(prompts)))
+
+    async with bench.open(predict) as balancer:
+        routing = asyncio.create_task(balancer.route(request(1)))
+        await asyncio.to_thread(entered.wait, 60)
+        explaining = asyncio.create_task(balancer.explain(request(2)))
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.wait_for(asyncio.gather(routing, explaining), 30)
+    assert bench.stats.predictor_late == 0
 
 
 @pytest.mark.asyncio

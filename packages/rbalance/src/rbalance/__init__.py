@@ -16,6 +16,7 @@ from rbalance.errors import (
     TrainingError,
 )
 from rbalance.evaluation import Evaluation, evaluate
+from rbalance.explain import CandidateReport, Explanation
 from rbalance.foresight import Foreseen, Foresight
 from rbalance.instance_state import InstanceState
 from rbalance.knn import KnnFit, KnnPredictor, fit_knn
@@ -44,10 +45,12 @@ __all__ = [
     "ArtefactError",
     "Balancer",
     "BalancerStats",
+    "CandidateReport",
     "Cluster",
     "ConfigError",
     "Embedder",
     "Evaluation",
+    "Explanation",
     "Foreseen",
     "Foresight",
     "Ingredients",

@@ -16,6 +16,7 @@ import numpy as np
 from rbalance.batch import Batch, RouteRequest
 from rbalance.batching import AdaptiveSizing, BatchQueue
 from rbalance.errors import NoInstanceError
+from rbalance.explain import explain
 from rbalance.policies.policy import NO_INSTANCE
 from rbalance.predictions import Predictions
 from rbalance.terms import Terms
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from rbalance.balancer_stats import BalancerStats
     from rbalance.batching import BatchSizing
+    from rbalance.explain import Explanation
     from rbalance.foresight import Foreseen, Foresight
     from rbalance.instance_state import InstanceState
     from rbalance.policies.policy import Policy
@@ -96,13 +98,29 @@ class Balancer:
         Raises NoInstanceError: no instance may take it. Whatever the policy raises for this request
         and for no other of its batch. RuntimeError: outside of `async with`.
         """
-        if self._clock is None or self._task is None or self._task.done():
-            raise RuntimeError("this balancer is not running: use it as `async with`")
+        clock = self._running()
         answer: asyncio.Future[Routed] = asyncio.get_running_loop().create_future()
         self._stats.requests += 1
-        self._queue.add(_Waiting(request, answer), self._clock())
+        self._queue.add(_Waiting(request, answer), clock())
         self._news.set()
         return await answer
+
+    async def explain(self, request: RouteRequest) -> Explanation:
+        """What `route` would find now, and why; nothing is dispatched.
+
+        Raises whatever the policy raises. RuntimeError: outside of `async with`.
+        """
+        clock = self._running()
+        foreseen = await self._foresight.of([request.prompt])
+        now = clock()
+        self._state.refresh(now)
+        known = Batch.of([request], self._state.models, foreseen.predictions, foreseen.vectors)
+        return explain(self._policy, known, self._state, now)
+
+    def _running(self) -> Callable[[], float]:
+        if self._clock is None or self._task is None or self._task.done():
+            raise RuntimeError("this balancer is not running: use it as `async with`")
+        return self._clock
 
     async def _run(self, clock: Callable[[], float]) -> None:
         while True:

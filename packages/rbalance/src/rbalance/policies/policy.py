@@ -49,6 +49,11 @@ class Policy(Protocol):
         """`Batch.vectors` must be there."""
         ...
 
+    @property
+    def draws(self) -> bool:
+        """`decide` draws at random: asked again, it may choose otherwise."""
+        ...
+
     def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
         """One placement for each request; the state is only read, and left as it was."""
         ...

@@ -51,6 +51,7 @@ class RouteBalance:
     """
 
     uses_vectors: ClassVar[bool] = False
+    draws: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class RouteBalance:
         rules: ScoreRules = ScoreRules(),
     ) -> None:
         self.weights = weights
+        self.prior = prior
         self._tpot = tpot
         self._rules = rules.bound_to(prior)
 

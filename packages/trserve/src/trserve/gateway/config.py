@@ -130,11 +130,12 @@ class Breaker(_Strict):
 
 
 class Checks(_Strict):
-    """How often instances are asked for their health and their load, in seconds."""
+    """How often instances are asked for their health and their load, and how long that may take."""
 
     health_s: Seconds = 2.0
+    health_timeout_s: Seconds = 3.0
     telemetry_s: Seconds = 0.2
-    timeout_s: Seconds = 1.0
+    telemetry_timeout_s: Seconds = 1.0
 
 
 class Slo(_Strict):

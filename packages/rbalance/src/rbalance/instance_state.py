@@ -49,12 +49,14 @@ class InstanceState:
         forget_s: float = 10.0,
     ) -> None:
         """typical_tokens: by model, in the cluster's order; None: 256 each. capacity: None: as many
-        as the cluster has. Raises ConfigError if they are fewer.
+        as the cluster has. Raises ConfigError if they are fewer, or none.
         """
         given = cluster.instances
         capacity = len(given) if capacity is None else capacity
         if capacity < len(given):
             raise ConfigError("capacity", f"{capacity} are fewer than {len(given)} instances")
+        if capacity < 1:
+            raise ConfigError("capacity", "there must be room for an instance")
         self.models = cluster.models
         self.view = InstanceView(capacity)
         self.view.prior_tpot_s[:] = 1.0

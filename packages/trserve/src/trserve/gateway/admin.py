@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -20,18 +19,14 @@ from trserve.gateway.current_gateway import CurrentGateway
 from trserve.gateway.gateway import Gateway
 from trserve.gateway.instance import Instance
 from trserve.gateway.reload import reload
+from trserve.middleware.api_key import bearer
 
 
 def _authorised(request: Request, gateway: CurrentGateway) -> None:
-    wanted = gateway.deployment.server.admin_key
-    if wanted is None:
-        message = "This gateway has no admin key: start it with TRSERVE_ADMIN_KEY."
+    if not gateway.keys.admins:
+        message = "Nobody may do this here: start the gateway with TRSERVE_ADMIN_KEY."
         raise ApiError(403, message, code="admin_disabled")
-    scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    given, right = key.strip().encode("latin-1"), wanted.get_secret_value().encode()
-    if scheme.lower() != "bearer" or not hmac.compare_digest(given, right):
-        headers = {"www-authenticate": "Bearer"}
-        raise ApiError(401, "Wrong admin key.", code="invalid_admin_key", headers=headers)
+    bearer(request.headers, gateway.keys.admins)
 
 
 router = APIRouter(prefix="/admin", tags=["admin"], dependencies=[Depends(_authorised)])

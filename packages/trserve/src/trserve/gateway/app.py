@@ -13,7 +13,7 @@ from trserve.gateway import admin, info_endpoints
 from trserve.gateway.api_description import describe
 from trserve.gateway.gateway import Gateway
 from trserve.gateway.generation_endpoint import GenerationEndpoint
-from trserve.gateway.key_middleware import KeyMiddleware
+from trserve.middleware.api_key import ApiKeyMiddleware
 from trserve.middleware.body_limit import BodyLimitMiddleware
 from trserve.middleware.exchange import ExchangeMiddleware
 from trserve.validation_errors import validation_error_response
@@ -38,6 +38,7 @@ def create_gateway_app(gateway: Gateway) -> FastAPI:
     describe(app)
     # the one added last is the outermost
     app.add_middleware(BodyLimitMiddleware, max_bytes=gateway.deployment.server.body_bytes)
-    app.add_middleware(KeyMiddleware, keys=gateway.keys)
+    if gateway.keys.wanted:
+        app.add_middleware(ApiKeyMiddleware, keys=gateway.keys)
     app.add_middleware(ExchangeMiddleware, metrics=gateway.metrics)
     return app

@@ -14,8 +14,8 @@ from starlette.types import Scope
 
 from rbalance import Balancer, BalancerStats
 from trserve.errors import ApiError
-from trserve.gateway.api_keys import ApiKeys
 from trserve.gateway.balancing import Balancing
+from trserve.gateway.client_keys import ClientKeys
 from trserve.gateway.dispatcher import Dispatcher, Trip
 from trserve.gateway.gateway_metrics import GatewayMetrics, InstanceRow
 from trserve.gateway.health_checker import HealthChecker
@@ -58,7 +58,7 @@ class Gateway:
         self.requests = RouteRequests(config, self.pool)
         self.watchdog = Watchdog(config.timeouts)
         self.metrics = GatewayMetrics(self.rows, self.stats)
-        self.keys = ApiKeys.of(deployment.server)
+        self.keys = ClientKeys.of(deployment.server)
         self.draining = False
         self._stack = AsyncExitStack()
 
@@ -162,7 +162,7 @@ class Gateway:
         if len(flights) >= self.deployment.gateway.max_waiting:
             message = f"{len(flights)} requests are under way, as many as may be."
             raise ApiError(429, message, code="queue_full", headers={"retry-after": "1"})
-        with self.keys.admitted(scope, trip.ask):
+        with self.keys.admitted(scope, trip):
             flights.add(trip.flight)
             try:
                 yield
@@ -171,7 +171,6 @@ class Gateway:
 
     def ended(self, trip: Trip) -> None:
         """Count and log a request that has got its answer, or won't."""
-        self.keys.used(trip)
         now = asyncio.get_running_loop().time()
         seconds = now - trip.flight.started
         self.balancing.ended(seconds, now)

@@ -26,8 +26,7 @@ def reload(gateway: Gateway) -> list[str]:
     """
     wanted = gateway.deployment.reread()
     _refuse(gateway.deployment.gateway, wanted.gateway)
-    keys = gateway.keys.reload()
-    changed = [f"keys: {keys}"] if keys else []
+    changed = ["keys"] if gateway.keys.reload() else []
     changed += _follow_instances(gateway, wanted.gateway)
     old = gateway.deployment.gateway
     changed += [

@@ -17,10 +17,12 @@ from rbalance.errors import (
 )
 from rbalance.evaluation import Evaluation, evaluate
 from rbalance.explain import CandidateReport, Explanation
+from rbalance.fixed_predictor import FixedPredictor
 from rbalance.foresight import Foreseen, Foresight
 from rbalance.instance_state import InstanceState
 from rbalance.knn import KnnFit, KnnPredictor, fit_knn
 from rbalance.labelled_tables import read_labelled
+from rbalance.mapped_predictor import MappedPredictor
 from rbalance.policies.registry import Ingredients, open_policy
 from rbalance.predictions import Predictions, Predictor, Prior
 from rbalance.predictor_artefact import load_predictor, load_prior, save_predictor
@@ -51,6 +53,7 @@ __all__ = [
     "Embedder",
     "Evaluation",
     "Explanation",
+    "FixedPredictor",
     "Foreseen",
     "Foresight",
     "Ingredients",
@@ -58,6 +61,7 @@ __all__ = [
     "KnnFit",
     "KnnPredictor",
     "LabelledPrompt",
+    "MappedPredictor",
     "MissingExtraError",
     "ModelSummary",
     "NoInstanceError",

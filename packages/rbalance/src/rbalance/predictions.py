@@ -59,6 +59,11 @@ class Predictor(Protocol):
         """What to use without it."""
         ...
 
+    @property
+    def instant(self) -> bool:
+        """`predict` only looks up what it has: it takes no longer than handing it to a thread."""
+        ...
+
     def predict(self, prompts: Sequence[str]) -> Predictions:
         """One row for each prompt."""
         ...

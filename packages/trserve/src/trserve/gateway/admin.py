@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel
-from starlette.responses import Response
 
 from trsched.config import converted
 from trsched.errors import ConfigError
@@ -103,7 +102,9 @@ async def add_instance(request: Request, gateway: CurrentGateway) -> InstanceRep
         instance = gateway.add(converted(data, InstanceSpec, "body"), "body")
     except ConfigError as error:
         field = error.field.removeprefix("body.")
-        raise ApiError(400, f"'{field}': {error.message}.", param=field, code="invalid_value") from error
+        raise ApiError(
+            400, f"'{field}': {error.message}.", param=field, code="invalid_value"
+        ) from error
     return report(gateway, instance)
 
 

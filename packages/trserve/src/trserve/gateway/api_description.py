@@ -78,7 +78,10 @@ def describe(app: FastAPI) -> None:
         if app.openapi_schema is None:
             schema = without()
             parts = schema.setdefault("components", {}).setdefault("schemas", {})
-            parts.setdefault("ErrorResponse", ErrorResponse.model_json_schema(ref_template="#/components/schemas/{model}"))
+            parts.setdefault(
+                "ErrorResponse",
+                ErrorResponse.model_json_schema(ref_template="#/components/schemas/{model}"),
+            )
             for path, (summary, fields) in _PATHS.items():
                 schema["paths"][path] = {"post": _operation(summary, fields)}
             app.openapi_schema = schema

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rbalance import (
     Cluster,
+    FixedPredictor,
     Foreseen,
     Foresight,
     Ingredients,
     InstanceState,
+    KnnPredictor,
     MappedPredictor,
     RbalanceError,
+    SentenceEmbedder,
     SloController,
     SloSettings,
     Tier,
+    load_predictor,
     open_policy,
 )
 from rbalance import ConfigError as BalanceConfigError
@@ -27,8 +31,11 @@ from trserve.gateway.config import GatewayConfig, weights_of
 
 if TYPE_CHECKING:
     from rbalance import BalancerStats, Predictor, Weights
+    from rbalance.mapped_predictor import PredictAs
     from rbalance.policies.policy import Policy
     from rbalance.tpot.model import TpotModel
+
+T = TypeVar("T")
 
 _TOO_MANY_ANSWERS = ("tabi", "cocktail")
 _EVERY_S = 1.0  # so often an SLO moves the weights
@@ -53,9 +60,7 @@ class Balancing:
         def predict(prompts: Sequence[str]) -> Foreseen:
             return Foreseen(predictor.predict(prompts))
 
-        return Foresight(
-            predict, predictor.prior, self.deadline_s, stats, instant=predictor.instant
-        )
+        return Foresight(predict, predictor.prior, self.deadline_s, stats)
 
     def place(self, number: int, tier: Tier) -> None:
         """An instance has come. Raises ConfigError: of a tier that nothing is known of."""
@@ -112,32 +117,33 @@ def _policy(
     name = config.policy.partition(":")[0]
     if name in _TOO_MANY_ANSWERS or "best_of=" in config.policy:
         raise ConfigError("policy", f"{config.policy!r} asks several models for one answer")
-    policy = open_policy(config.policy, Ingredients(cluster, predictor.prior))
+    ingredients = Ingredients(cluster, predictor.prior, tpot=lambda kind: tpot)
+    policy = open_policy(config.policy, ingredients)
     if isinstance(policy, RouteBalance):
         if "weights=" in config.policy or "tpot=" in config.policy:
             raise ConfigError("policy", "weights and tpot have settings of their own")
         policy.weights = weights_of(config.weights, "weights")
-        policy.tpot = tpot
     return policy
 
 
 def _predictor(config: GatewayConfig) -> Predictor:
-    columns = {
-        model.name: (model.quality, model.length) if config.predictor == "none" else as_of
-        for model in config.models
-        for as_of in (model.predict_as or model.name,)
-    }
+    """What is expected of the pool's models, in their order."""
+    given = {model.name: (model.quality, model.length) for model in config.models}
     if config.predictor == "none":
-        return MappedPredictor(None, columns)
+        known: Predictor = FixedPredictor(given)
+    else:
+        known = _named("predictor", lambda: _knn(Path(config.predictor)))
+    columns: dict[str, PredictAs] = {}
+    for model in config.models:
+        knows = model.name in known.prior.models
+        columns[model.name] = model.predict_as or (model.name if knows else given[model.name])
+    return _named("predictor", lambda: MappedPredictor(known, columns))
 
-    def load() -> Predictor:
-        from rbalance import KnnPredictor, SentenceEmbedder, load_predictor
 
-        predictor = KnnPredictor(load_predictor(Path(config.predictor)), SentenceEmbedder())
-        predictor.predict(["warm"])  # the first call is slow
-        return predictor
-
-    return MappedPredictor(_named("predictor", load), columns)
+def _knn(folder: Path) -> Predictor:
+    predictor = KnnPredictor(load_predictor(folder), SentenceEmbedder())
+    predictor.predict(["Warm up."])  # the first call is slow
+    return predictor
 
 
 def _tpot(config: GatewayConfig, capacity: int) -> TpotModel | None:
@@ -160,7 +166,7 @@ def _slo(config: GatewayConfig) -> SloController | None:
     return SloController(SloSettings(target_s=config.slo.target_s, base=base))
 
 
-def _named(field: str, load: Callable[[], object]) -> object:
+def _named(field: str, load: Callable[[], T]) -> T:
     try:
         return load()
     except BalanceConfigError as error:

@@ -109,6 +109,4 @@ class AdminKeys:
 def _too_much(refusal: Refusal) -> ApiError:
     seconds = max(1, round(refusal.retry_s + 0.5))
     message = f"This key's limit of {_NAMES[refusal.limit]} is reached."
-    return ApiError(
-        429, message, code="rate_limit_exceeded", headers={"retry-after": str(seconds)}
-    )
+    return ApiError(429, message, code="rate_limit_exceeded", headers={"retry-after": str(seconds)})

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from rbalance import Weights, parse_weights
 from rbalance import ConfigError as BalanceConfigError
+from rbalance import Weights, parse_weights
 from trsched.config import converted
 from trsched.errors import ConfigError
 
@@ -25,11 +25,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
-class _Strict(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Base of all sections: unknown settings are errors."""
-
-
-class WeightShares(_Strict):
+class WeightShares(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Three shares that sum to 1."""
 
     quality: float
@@ -37,7 +33,7 @@ class WeightShares(_Strict):
     latency: float
 
 
-class ModelSpec(_Strict):
+class ModelSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A model that instances serve, and what is expected of it.
 
     quality (0 to 1) and length (output tokens) stand where no predictor knows better. predict_as:
@@ -60,7 +56,7 @@ class ModelSpec(_Strict):
     capabilities: tuple[Capability, ...] = CAPABILITIES
 
 
-class GroupSpec(_Strict):
+class GroupSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A token-routed group, which the gateway starts as a server of its own (`trserve launch`).
 
     preset or config: as that command's. changes: as its `--set`.
@@ -72,7 +68,7 @@ class GroupSpec(_Strict):
     changes: list[str] = msgspec.field(default_factory=list, name="set")
 
 
-class InstanceSpec(_Strict):
+class InstanceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A server of one model, or a local group at one threshold.
 
     url: of an OpenAI-compatible server, without `/v1`. group: a local group's name instead, with
@@ -100,14 +96,14 @@ class InstanceSpec(_Strict):
     context: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
-class AliasSpec(_Strict):
+class AliasSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A name that stands for some models, with weights of its own if it has any."""
 
     models: Annotated[list[str], msgspec.Meta(min_length=1)]
     weights: str | WeightShares | None = None
 
 
-class Timeouts(_Strict):
+class Timeouts(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Seconds: to connect, until the first byte of an answer, and between two pieces of it."""
 
     connect_s: Seconds = 2.0
@@ -115,22 +111,25 @@ class Timeouts(_Strict):
     idle_s: Seconds = 60.0
 
 
-class Retries(_Strict):
-    """Before the first byte only, elsewhere if possible. budget: retries per request, in the mean."""
+class Retries(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Before the first byte only, elsewhere if possible.
+
+    attempts: most tries of one request. budget: retries per request, in the mean.
+    """
 
     attempts: Annotated[int, msgspec.Meta(ge=1, le=10)] = 3
     budget: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.2
 
 
-class Breaker(_Strict):
+class Breaker(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """After so many failures in a row an instance is left alone, first for `cooldown_s`."""
 
     failures: Annotated[int, msgspec.Meta(ge=1)] = 5
     cooldown_s: Seconds = 5.0
 
 
-class Checks(_Strict):
-    """How often instances are asked for their health and their load, and how long that may take."""
+class Checks(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """How often instances are asked for health and load, and how long an answer may take."""
 
     health_s: Seconds = 2.0
     health_timeout_s: Seconds = 3.0
@@ -138,13 +137,13 @@ class Checks(_Strict):
     telemetry_timeout_s: Seconds = 1.0
 
 
-class Slo(_Strict):
+class Slo(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Weights lean toward latency while the mean time of requests is above `target_s`."""
 
     target_s: Seconds
 
 
-class GatewayConfig(_Strict):
+class GatewayConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """See the sections; `server` is read apart, by trserve.settings.
 
     policy: as of `rbalance.open_policy`. predictor: a folder made by `rbalance fit`, or `none`.

@@ -190,9 +190,7 @@ class Dispatcher:
             self._state.progress(request.key, trip.progress.tokens, now)
         flight = self._state.release(request.key, now)
         if flight is not None and flight.written > 1 and trip.first_at is not None:
-            self._policy.observe(
-                flight.instance, flight.written - 1, now - trip.first_at, now
-            )
+            self._policy.observe(flight.instance, flight.written - 1, now - trip.first_at, now)
 
     def _fault(self, instance: Instance, why: str) -> None:
         opened = instance.breaker.opened

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger("trserve.gateway")
 
-_LOOK_S = 0.05
-
 
 class Gateway:
     """Use as `async with`, inside the event loop that serves.
@@ -60,6 +58,7 @@ class Gateway:
         self.metrics = GatewayMetrics(self.rows, self.stats)
         self.keys = ClientKeys.of(deployment.server)
         self.draining = False
+        self._empty = asyncio.Event()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -90,9 +89,7 @@ class Gateway:
             config.retries.attempts,
         )
         checks = config.checks
-        self._scraper = TelemetryScraper(
-            session, checks.telemetry_s, checks.telemetry_timeout_s
-        )
+        self._scraper = TelemetryScraper(session, checks.telemetry_s, checks.telemetry_timeout_s)
         self._health = HealthChecker(session, checks.health_s, checks.health_timeout_s)
         self._stack.push_async_callback(self._scraper.close)
         self._stack.push_async_callback(self._health.close)
@@ -168,6 +165,7 @@ class Gateway:
                 yield
             finally:
                 flights.discard(trip.flight)
+                self._check_empty()
 
     def ended(self, trip: Trip) -> None:
         """Count and log a request that has got its answer, or won't."""
@@ -216,13 +214,17 @@ class Gateway:
     async def drain(self, limit_s: float) -> bool:
         """Take no more requests and wait for those under way; whether all ended in time."""
         self.draining = True
+        self._check_empty()
         try:
             async with asyncio.timeout(limit_s):
-                while self.watchdog.flights:
-                    await asyncio.sleep(_LOOK_S)
+                await self._empty.wait()
         except TimeoutError:
             return False
         return True
+
+    def _check_empty(self) -> None:
+        if self.draining and not self.watchdog.flights:
+            self._empty.set()
 
     def stop(self) -> None:
         """End all requests under way."""

@@ -46,7 +46,7 @@ class Instance:
         self.name = spec.name
         self.url = url.rstrip("/")
         self.headers = {} if key is None else {"authorization": f"Bearer {key}"}
-        self.model_json = msgspec.json.encode(spec.upstream_model or spec.model)
+        self.model_json = msgspec.json.encode(spec.upstream_model or spec.group or spec.model)
         given = {"threshold": spec.threshold, "only": spec.only}
         self.extension = {
             name: msgspec.Raw(msgspec.json.encode(value))
@@ -111,4 +111,4 @@ def tier_of(spec: InstanceSpec, model: ModelSpec) -> Tier:
 
 def capability_bits(names: Sequence[str]) -> int:
     """Bit i for CAPABILITIES[i]."""
-    return sum(1 << CAPABILITIES.index(name) for name in set(names))  # type: ignore[arg-type]
+    return sum(1 << CAPABILITIES.index(name) for name in set(names))

@@ -56,19 +56,9 @@ def launch_gateway(deployment: GatewayDeployment) -> int:
 
 
 async def _run(deployment: GatewayDeployment, sock: socket.socket, ready: ReadyFile) -> int:
-    with StopSignals() as stops:
-        serving = asyncio.ensure_future(_open_and_serve(deployment, sock, ready, stops))
-        asked = asyncio.ensure_future(stops.first.wait())
-        await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
-        asked.cancel()
-        return await serving
-
-
-async def _open_and_serve(
-    deployment: GatewayDeployment, sock: socket.socket, ready: ReadyFile, stops: StopSignals
-) -> int:
     started = time.monotonic()
     async with AsyncExitStack() as stack:
+        stops = stack.enter_context(StopSignals())
         opening = asyncio.ensure_future(_open(deployment, stack))
         asked = asyncio.ensure_future(stops.first.wait())
         await asyncio.wait({opening, asked}, return_when=asyncio.FIRST_COMPLETED)
@@ -92,13 +82,14 @@ async def _open(
     """Predictors and local groups, loaded at the same time; the stack ends the groups."""
     server = deployment.server
     groups = [
-        LocalGroup(spec, server.log_level, json_logs=server.json_logs)
+        LocalGroup(spec, debug=server.log_level == "debug", json_logs=server.json_logs)
         for spec in deployment.gateway.groups
     ]
     for group in groups:
         stack.push_async_callback(group.stop)
-    balancing, *_ = await asyncio.gather(
-        asyncio.to_thread(open_balancing, deployment.gateway), *(group.start() for group in groups)
+    loading = asyncio.to_thread(open_balancing, deployment.gateway)
+    balancing, _ = await asyncio.gather(
+        loading, asyncio.gather(*(group.start() for group in groups))
     )
     return balancing, groups
 

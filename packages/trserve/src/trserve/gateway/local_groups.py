@@ -32,12 +32,15 @@ _PR_SET_PDEATHSIG = 1
 class LocalGroup:
     """url, key: where it listens and what it wants to see, known once `start` has returned."""
 
-    def __init__(self, spec: GroupSpec, log_level: str, *, json_logs: bool) -> None:
+    def __init__(self, spec: GroupSpec, *, debug: bool, json_logs: bool) -> None:
         self.name = spec.name
         self.url = ""
         self.key = secrets.token_urlsafe(32)
         self._spec = spec
-        self._logs = ["--log-level", log_level, "--json-logs" if json_logs else "--text-logs"]
+        self._logs = [
+            *("--log-level", "debug" if debug else "warning"),
+            "--json-logs" if json_logs else "--text-logs",
+        ]
         self._process: asyncio.subprocess.Process | None = None
         self._watch: asyncio.Task[None] | None = None
 

@@ -30,9 +30,7 @@ def reload(gateway: Gateway) -> list[str]:
     changed += _follow_instances(gateway, wanted.gateway)
     old = gateway.deployment.gateway
     changed += [
-        name
-        for name in _FOLLOWED[1:]
-        if getattr(old, name) != getattr(wanted.gateway, name)
+        name for name in _FOLLOWED[1:] if getattr(old, name) != getattr(wanted.gateway, name)
     ]
     gateway.configure(wanted)
     _log.info("configuration read again", changed=changed)
@@ -56,9 +54,9 @@ def _follow_instances(gateway: Gateway, new: GatewayConfig) -> list[str]:
     before = {spec.name: spec for spec in gateway.deployment.gateway.instances}
     after = {spec.name: spec for spec in new.instances}
     changed = []
-    for name in before:
+    for name, spec in before.items():
         instance = gateway.pool.named(name)
-        if instance is None or after.get(name) == before[name]:
+        if instance is None or after.get(name) == spec:
             continue
         if name in after:
             gateway.remove(instance)
@@ -68,6 +66,6 @@ def _follow_instances(gateway: Gateway, new: GatewayConfig) -> list[str]:
     for at, (name, spec) in enumerate(after.items()):
         if gateway.pool.named(name) is None:
             gateway.add(spec, f"instances[{at}]")
-            if name not in before:
+            if f"instance {name} changed" not in changed:
                 changed.append(f"instance {name} added")
     return changed

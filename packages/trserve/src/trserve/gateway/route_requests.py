@@ -86,7 +86,11 @@ class RouteRequests:
         if allowed and lacking:
             message = f"No model of this pool supports: {', '.join(lacking)}."
             return ApiError(400, message, param=lacking[0], code="unsupported")
-        code = "no_candidate" if ask.max_usd < float("inf") or ask.max_seconds < float("inf") else "no_instance"
+        code = (
+            "no_candidate"
+            if ask.max_usd < float("inf") or ask.max_seconds < float("inf")
+            else "no_instance"
+        )
         headers = {"retry-after": "2"}
         message = str(error)
         return ApiError(503, message[:1].upper() + message[1:] + ".", code=code, headers=headers)
@@ -104,7 +108,9 @@ class RouteRequests:
         if ask.model in self._models:
             return (ask.model,)
         upstream = {
-            each.spec.model for each in self._pool.instances if each.spec.upstream_model == ask.model
+            each.spec.model
+            for each in self._pool.instances
+            if each.spec.upstream_model == ask.model
         }
         if not upstream:
             raise self._unknown(ask.model, "model")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -186,15 +189,27 @@ def test_it_is_off_unless_asked_for(clean, monkeypatch, capfd, settings) -> None
     assert capfd.readouterr().out == ""
 
 
-def test_an_exporter_named_in_the_environment_gets_every_span_before_the_end(
-    clean, monkeypatch, capfd
-) -> None:
-    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
-    with tracing_from_environment() as tracing:
-        assert whole_request(tracing, SENT)["traceparent"].startswith(f"00-{TRACE}-")
-    printed = capfd.readouterr().out
-    for text in ("POST /v1/chat/completions", '"decide"', '"upstream"', "trserve-gateway"):
-        assert text in printed
+PROGRAM = """
+from trserve.gateway.tracing_setup import tracing_from_environment
+
+with tracing_from_environment() as tracing:
+    with tracing.request("/v1/completions", []) as request:
+        with request.decide(), request.upstream("a", "m", {}):
+            pass
+"""
+
+
+def test_an_exporter_named_in_the_environment_gets_every_span_before_the_end() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, "OTEL_TRACES_EXPORTER": "console"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    for text in ('"POST /v1/completions"', '"decide"', '"upstream"', '"trserve-gateway"'):
+        assert text in run.stdout
 
 
 @pytest.mark.parametrize(

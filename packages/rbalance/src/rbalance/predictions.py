@@ -41,8 +41,8 @@ class Prior:
     def predictions(self, requests: int) -> Predictions:
         """The same expectation for every one of `requests` prompts; arrays of its own."""
         return Predictions(
-            quality=np.tile(self.quality, (requests, 1)),
-            length=np.tile(self.length, (requests, 1)),
+            quality=np.repeat(self.quality[None], requests, axis=0),
+            length=np.repeat(self.length[None], requests, axis=0),
             from_prior=np.ones((requests, len(self.models)), np.bool_),
         )
 

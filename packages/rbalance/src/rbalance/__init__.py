@@ -16,10 +16,13 @@ from rbalance.errors import (
     TrainingError,
 )
 from rbalance.evaluation import Evaluation, evaluate
+from rbalance.explain import CandidateReport, Explanation
+from rbalance.fixed_predictor import FixedPredictor
 from rbalance.foresight import Foreseen, Foresight
 from rbalance.instance_state import InstanceState
 from rbalance.knn import KnnFit, KnnPredictor, fit_knn
 from rbalance.labelled_tables import read_labelled
+from rbalance.mapped_predictor import MappedPredictor
 from rbalance.policies.registry import Ingredients, open_policy
 from rbalance.predictions import Predictions, Predictor, Prior
 from rbalance.predictor_artefact import load_predictor, load_prior, save_predictor
@@ -34,6 +37,7 @@ from rbalance.records import (
 from rbalance.sentence_embedder import SentenceEmbedder
 from rbalance.slo_controller import SloController, SloSettings
 from rbalance.telemetry import Telemetry
+from rbalance.terms import Terms
 from rbalance.training_set import TrainingSet, held_out
 from rbalance.weights import Weights, parse_weights
 
@@ -43,10 +47,13 @@ __all__ = [
     "ArtefactError",
     "Balancer",
     "BalancerStats",
+    "CandidateReport",
     "Cluster",
     "ConfigError",
     "Embedder",
     "Evaluation",
+    "Explanation",
+    "FixedPredictor",
     "Foreseen",
     "Foresight",
     "Ingredients",
@@ -54,6 +61,7 @@ __all__ = [
     "KnnFit",
     "KnnPredictor",
     "LabelledPrompt",
+    "MappedPredictor",
     "MissingExtraError",
     "ModelSummary",
     "NoInstanceError",
@@ -69,6 +77,7 @@ __all__ = [
     "SloSettings",
     "Summary",
     "Telemetry",
+    "Terms",
     "Tier",
     "TrainingError",
     "TrainingSet",

@@ -1,1 +1,1 @@
-"""`trserve gateway`: an OpenAI-compatible proxy that chooses the instance for every request."""
+"""The gateway: RouteBalance live in front of real servers (`trserve gateway`)."""

@@ -41,6 +41,11 @@ class ApiKeys:
         """Whose key this is; None: nobody's."""
         return self._by_digest.get(key_digest(key))
 
+    @property
+    def has_admin(self) -> bool:
+        """Some key is an administrator's."""
+        return any(caller.admin for caller in self._by_digest.values())
+
     def reload(self) -> None:
         """Read the file again; names that are still there keep their accounts, even with a new key.
 

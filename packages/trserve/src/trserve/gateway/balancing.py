@@ -60,7 +60,8 @@ class Balancing:
         def predict(prompts: Sequence[str]) -> Foreseen:
             return Foreseen(predictor.predict(prompts))
 
-        return Foresight(predict, predictor.prior, self.deadline_s, stats)
+        instant = predictor.instant
+        return Foresight(predict, predictor.prior, self.deadline_s, stats, instant)
 
     def place(self, number: int, tier: Tier) -> None:
         """An instance has come. Raises ConfigError: of a tier that nothing is known of."""

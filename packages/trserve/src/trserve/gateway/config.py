@@ -146,7 +146,8 @@ class Slo(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True)
 class GatewayConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """See the sections; `server` is read apart, by trserve.settings.
 
-    policy: as of `rbalance.open_policy`. predictor: a folder made by `rbalance fit`, or `none`.
+    policy: as of `rbalance.open_policy`. batching: `natural`: whoever came while the last batch was
+    decided is the next one; `adaptive`: as the article, batches wait for more requests. predictor: a folder made by `rbalance fit`, or `none`.
     tpot: `static`, `online`, or a folder made by `rbalance fit-tpot`. predict_deadline_s: after it
     a batch is decided by the models' means. max_waiting: requests under way at once, beyond which
     the gateway says 429. spare: instances that may be added while it runs.
@@ -157,6 +158,7 @@ class GatewayConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_
     groups: list[GroupSpec] = []
     aliases: dict[str, AliasSpec] = {}
     policy: str = "route-balance"
+    batching: Literal["natural", "adaptive"] = "natural"
     weights: str | WeightShares = "balanced"
     predictor: str = "none"
     predict_deadline_s: Seconds = 0.25

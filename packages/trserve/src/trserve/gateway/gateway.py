@@ -12,7 +12,7 @@ import aiohttp
 import structlog
 from starlette.types import Scope
 
-from rbalance import Balancer, BalancerStats
+from rbalance import AdaptiveSizing, Balancer, BalancerStats, NaturalSizing
 from trserve.errors import ApiError
 from trserve.gateway.balancing import Balancing
 from trserve.gateway.client_keys import ClientKeys
@@ -23,6 +23,7 @@ from trserve.gateway.pool import Pool
 from trserve.gateway.retry_budget import RetryBudget, RetrySettings
 from trserve.gateway.route_requests import RouteRequests
 from trserve.gateway.telemetry_scraper import TelemetryScraper
+from trserve.gateway.tracing import Tracing
 from trserve.gateway.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Gateway:
         deployment: GatewayDeployment,
         balancing: Balancing,
         groups: dict[str, tuple[str, str]],
+        tracing: Tracing,
     ) -> None:
         config = deployment.gateway
         self.deployment = deployment
@@ -56,6 +58,7 @@ class Gateway:
         self.requests = RouteRequests(config, self.pool)
         self.watchdog = Watchdog(config.timeouts)
         self.metrics = GatewayMetrics(self.rows, self.stats)
+        self.tracing = tracing
         self.keys = ClientKeys.of(deployment.server)
         self.draining = False
         self._empty = asyncio.Event()
@@ -74,7 +77,11 @@ class Gateway:
         )
         self.balancer = await enter(
             Balancer(
-                self.state, self.balancing.policy, self.balancing.foresight(self.stats), self.stats
+                self.state,
+                self.balancing.policy,
+                self.balancing.foresight(self.stats),
+                self.stats,
+                NaturalSizing() if config.batching == "natural" else AdaptiveSizing(),
             )
         )
         self.dispatcher = Dispatcher(
@@ -171,6 +178,11 @@ class Gateway:
         """Count and log a request that has got its answer, or won't."""
         now = asyncio.get_running_loop().time()
         seconds = now - trip.flight.started
+        if trip.reply.begun:
+            model = None if trip.instance is None else trip.instance.spec.model
+            trip.span.answered(trip.reply.status, model)
+        if trip.progress is not None:
+            trip.span.used(trip.progress.prompt_tokens, trip.progress.tokens)
         self.balancing.ended(seconds, now)
         instance = "" if trip.instance is None else trip.instance.name
         tokens = 0 if trip.progress is None else trip.progress.tokens

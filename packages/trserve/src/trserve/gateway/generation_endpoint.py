@@ -19,6 +19,7 @@ from trserve.middleware.exchange import SCOPE_KEY
 
 if TYPE_CHECKING:
     from trserve.gateway.gateway import Gateway
+    from trserve.gateway.tracing import RequestSpan
 
 _log = structlog.get_logger("trserve.gateway")
 
@@ -59,12 +60,20 @@ class GenerationEndpoint:
         body = await _body(scope, receive)
         if body is None:
             return
+        with gateway.tracing.request(self._path, scope["headers"]) as span:
+            await self._fly(scope, receive, send, body, span)
+
+    async def _fly(
+        self, scope: Scope, receive: Receive, send: Send, body: bytes, span: RequestSpan
+    ) -> None:
+        gateway = self._gateway
         ask = read_ask(body, self._kind)
         now = asyncio.get_running_loop().time()
         timeout = gateway.deployment.server.request_timeout
         request_id: str = scope[SCOPE_KEY]
+        span.asked(ask.model, request_id)
         flight = Flight(request_id, now, math.inf if timeout is None else now + timeout)
-        trip = Trip(ask, self._path, _headers(scope, request_id), flight, Reply(send))
+        trip = Trip(ask, self._path, _headers(scope, request_id), flight, Reply(send), span)
         with gateway.admitted(trip, scope):
             watch = asyncio.create_task(_watch(receive, flight))
             try:

@@ -18,6 +18,7 @@ from trserve.gateway.balancing import open_balancing
 from trserve.gateway.gateway import Gateway
 from trserve.gateway.local_groups import LocalGroup
 from trserve.gateway.reload import reload
+from trserve.gateway.tracing_setup import tracing_from_environment
 from trserve.http_server import HttpServer, finish
 from trserve.listener import listen, reserve, url_of
 from trserve.logs import configure_logging
@@ -59,6 +60,7 @@ async def _run(deployment: GatewayDeployment, sock: socket.socket, ready: ReadyF
     started = time.monotonic()
     async with AsyncExitStack() as stack:
         stops = stack.enter_context(StopSignals())
+        tracing = stack.enter_context(tracing_from_environment())
         opening = asyncio.ensure_future(_open(deployment, stack))
         asked = asyncio.ensure_future(stops.first.wait())
         await asyncio.wait({opening, asked}, return_when=asyncio.FIRST_COMPLETED)
@@ -70,7 +72,12 @@ async def _run(deployment: GatewayDeployment, sock: socket.socket, ready: ReadyF
         asked.cancel()
         balancing, groups = await opening
         gateway = await stack.enter_async_context(
-            Gateway(deployment, balancing, {each.name: (each.url, each.key) for each in groups})
+            Gateway(
+                deployment,
+                balancing,
+                {each.name: (each.url, each.key) for each in groups},
+                tracing,
+            )
         )
         _log.info("loaded", seconds=round(time.monotonic() - started, 1))
         return await _serve(gateway, sock, ready, stops)

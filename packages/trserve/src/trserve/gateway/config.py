@@ -147,10 +147,11 @@ class GatewayConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_
     """See the sections; `server` is read apart, by trserve.settings.
 
     policy: as of `rbalance.open_policy`. batching: `natural`: whoever came while the last batch was
-    decided is the next one; `adaptive`: as the article, batches wait for more requests. predictor: a folder made by `rbalance fit`, or `none`.
-    tpot: `static`, `online`, or a folder made by `rbalance fit-tpot`. predict_deadline_s: after it
-    a batch is decided by the models' means. max_waiting: requests under way at once, beyond which
-    the gateway says 429. spare: instances that may be added while it runs.
+    decided is the next one; `adaptive`: as the article, batches wait for more requests.
+    predictor: a folder made by `rbalance fit`, or `none`. predict_deadline_s: after it a batch is
+    decided by the models' means. tpot: `static`, `online`, or a folder made by `rbalance fit-tpot`.
+    max_waiting: requests under way at once, beyond which the gateway says 429. spare: instances
+    that may be added while it runs.
     """
 
     models: Annotated[list[ModelSpec], msgspec.Meta(min_length=1)]

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -19,7 +19,7 @@ from trserve.gateway.decision import decision_headers, decision_note, reason_of
 from trserve.gateway.flight import Flight, Stop, stopped_error
 
 if TYPE_CHECKING:
-    from rbalance import Balancer, InstanceState, Routed, RouteRequest
+    from rbalance import Balancer, InstanceState, Routed, RouteRequest, Terms
     from rbalance.policies.policy import Policy
     from trserve.gateway.ask import Ask
     from trserve.gateway.gateway_metrics import GatewayMetrics
@@ -52,7 +52,12 @@ class Trip:
     instance: Instance | None = None
     progress: Progress | None = None
     first_at: float | None = None
-    predicted_s: float | None = field(default=None)
+    terms: Terms | None = None
+    decided_at: float = 0.0
+
+    def decided_s(self, now: float) -> float:
+        """Seconds since the last decision."""
+        return now - self.decided_at
 
 
 class Dispatcher:
@@ -110,10 +115,13 @@ class Dispatcher:
     async def _once(self, trip: Trip, request: RouteRequest) -> bool:
         """Whether it was answered; False: to be decided anew, nothing has been tried."""
         flight = trip.flight
-        flight.enter("waiting", self._loop.time())
-        trip.instance = trip.progress = trip.first_at = None
+        asked_at = self._loop.time()
+        flight.enter("waiting", asked_at)
+        trip.instance = trip.progress = trip.first_at = trip.terms = None
         with trip.span.decide() as deciding:
             routed = await self._balancer.route(request)
+            trip.decided_at = self._loop.time()
+            self._metrics.decision_took(trip.decided_at - asked_at)
             instance = self.pool.find(routed.instance)
             if instance is None:  # removed since the decision
                 return False
@@ -145,7 +153,7 @@ class Dispatcher:
         self, trip: Trip, request: RouteRequest, instance: Instance, routed: Routed
     ) -> None:
         trip.progress = progress = Progress(lambda tokens: self._wrote(trip, request, tokens))
-        trip.predicted_s = None if routed.terms is None else routed.terms.seconds
+        trip.terms = routed.terms
         told = decision_headers(instance, routed, trip)
         note = decision_note(instance, routed, trip) if trip.ask.options.explain else b""
         attempt = Attempt(instance.name, trip.reply, trip.flight, progress, told, note)

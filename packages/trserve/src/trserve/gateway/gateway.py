@@ -17,9 +17,11 @@ from trserve.errors import ApiError
 from trserve.gateway.balancing import Balancing
 from trserve.gateway.client_keys import ClientKeys
 from trserve.gateway.dispatcher import Dispatcher, Trip
-from trserve.gateway.gateway_metrics import GatewayMetrics, InstanceRow
+from trserve.gateway.gateway_metrics import GatewayMetrics
 from trserve.gateway.health_checker import HealthChecker
+from trserve.gateway.instance_collector import InstanceRow
 from trserve.gateway.pool import Pool
+from trserve.gateway.regret import regret_estimate
 from trserve.gateway.retry_budget import RetryBudget, RetrySettings
 from trserve.gateway.route_requests import RouteRequests
 from trserve.gateway.telemetry_scraper import TelemetryScraper
@@ -79,7 +81,7 @@ class Gateway:
             Balancer(
                 self.state,
                 self.balancing.policy,
-                self.balancing.foresight(self.stats),
+                self.balancing.foresight(self.stats, self.metrics),
                 self.stats,
                 NaturalSizing() if config.batching == "natural" else AdaptiveSizing(),
             )
@@ -188,6 +190,9 @@ class Gateway:
         tokens = 0 if trip.progress is None else trip.progress.tokens
         first = None if trip.first_at is None else trip.first_at - trip.flight.started
         self.metrics.finished(instance, tokens, seconds, first)
+        weights = trip.ask.weights or self.balancing.weights
+        if trip.terms is not None and weights is not None and trip.reply.status == 200:
+            self.metrics.regretted(regret_estimate(trip.terms, weights, trip.decided_s(now)))
         if self.deployment.server.access_log:
             _log.info(
                 "request finished",
@@ -201,7 +206,7 @@ class Gateway:
                 completion_tokens=tokens,
                 ttft_s=None if first is None else round(first, 4),
                 seconds=round(seconds, 4),
-                predicted_s=None if trip.predicted_s is None else round(trip.predicted_s, 4),
+                predicted_s=None if trip.terms is None else round(trip.terms.seconds, 4),
             )
 
     def rows(self) -> list[InstanceRow]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import sys
 import time
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
@@ -15,7 +16,9 @@ import uvloop
 from trsched.errors import ConfigError
 from trserve.gateway.app import create_gateway_app
 from trserve.gateway.balancing import open_balancing
+from trserve.gateway.client_keys import ClientKeys
 from trserve.gateway.gateway import Gateway
+from trserve.gateway.instance import key_of
 from trserve.gateway.local_groups import LocalGroup
 from trserve.gateway.reload import reload
 from trserve.gateway.tracing_setup import tracing_from_environment
@@ -54,6 +57,20 @@ def launch_gateway(deployment: GatewayDeployment) -> int:
             predictor=config.predictor,
         )
         return uvloop.run(_run(deployment, sock, ready))
+
+
+def check_gateway(deployment: GatewayDeployment) -> int:
+    """Load what decides and read the keys, but start nothing. Raises ConfigError."""
+    config = deployment.gateway
+    open_balancing(config)
+    ClientKeys.of(deployment.server)
+    for at, spec in enumerate(config.instances):
+        key_of(spec, f"instances[{at}]")
+    sys.stdout.write(
+        f"{deployment.path} is all right: {len(config.models)} models, "
+        f"{len(config.instances)} instances, {len(config.groups)} local groups\n"
+    )
+    return 0
 
 
 async def _run(deployment: GatewayDeployment, sock: socket.socket, ready: ReadyFile) -> int:

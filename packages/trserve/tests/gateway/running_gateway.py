@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ import httpx
 import openai
 import uvloop
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from packages.trsched.tests.waiting import until
 from packages.trserve.tests.gateway.scripted_upstream import ScriptedUpstream
@@ -20,6 +23,7 @@ from trserve.gateway.app import create_gateway_app
 from trserve.gateway.balancing import open_balancing
 from trserve.gateway.deployment import GatewayDeployment, load_gateway
 from trserve.gateway.gateway import Gateway
+from trserve.gateway.tracing import Tracing
 from trserve.http_server import HttpServer, finish
 from trserve.listener import listen, reserve
 
@@ -59,6 +63,13 @@ class RunningGateway:
             yield response
 
     @contextmanager
+    def sent(self, **fields: Any) -> Iterator[socket.socket]:
+        """A chat completion that has been sent; the client leaves at the end of the block."""
+        with socket.create_connection(("127.0.0.1", httpx.URL(self.url).port), 20) as sock:
+            sock.sendall(request_bytes(chat_request(**fields)))
+            yield sock
+
+    @contextmanager
     def openai(self) -> Iterator[Any]:
         """The official client; untyped, because tests send what its types forbid."""
         url = f"{self.url}/v1"
@@ -69,6 +80,16 @@ class RunningGateway:
         """`/admin/instances` by name."""
         listed = self.http.get("/admin/instances", headers=ADMIN).json()["instances"]
         return {each["name"]: each for each in listed}
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of a metric's samples with these labels, 0 if there are none."""
+        page = self.http.get("/metrics").text
+        return sum(
+            sample.value
+            for family in text_string_to_metric_families(page)
+            for sample in family.samples
+            if sample.name == name and labels.items() <= sample.labels.items()
+        )
 
     def in_flight(self) -> dict[str, tuple[int, ...]]:
         """By instance, the account of what was sent and has not ended; all zero when idle."""
@@ -126,6 +147,13 @@ def pool(
     }
 
 
+def request_bytes(body: object, path: str = "/v1/chat/completions") -> bytes:
+    """The request as it goes over the wire."""
+    data = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nhost: gateway\r\ncontent-type: application/json\r\n"
+    return f"{head}content-length: {len(data)}\r\n\r\n".encode() + data
+
+
 @contextmanager
 def running_gateway(folder: Path, config: Mapping[str, Any]) -> Iterator[RunningGateway]:
     """Ready, and at the end stopped; nothing may have gone unhandled in it."""
@@ -138,7 +166,8 @@ def running_gateway(folder: Path, config: Mapping[str, Any]) -> Iterator[Running
     async def serve() -> None:
         with reserve("127.0.0.1", 0) as sock:
             url = f"http://127.0.0.1:{sock.getsockname()[1]}"
-            async with Gateway(deployment, open_balancing(deployment.gateway), {}) as gateway:
+            balancing = open_balancing(deployment.gateway)
+            async with Gateway(deployment, balancing, {}, Tracing(None)) as gateway:
                 running = RunningGateway(url, gateway, asyncio.get_running_loop())
                 running._loop.set_exception_handler(
                     lambda loop, context: running.problems.append(repr(context))

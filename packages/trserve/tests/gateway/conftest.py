@@ -34,7 +34,9 @@ def upstreams(upstream_loop: UpstreamThread) -> Iterator[Upstreams]:
 
     def start(*answers: Script, count: int = 0) -> list[ScriptedUpstream]:
         new = [
-            upstream_loop.start(ScriptedUpstream(answer, {"/health": always(200)}))
+            upstream_loop.start(
+                ScriptedUpstream(answer, {"/health": always(200), "/metrics": always(404)})
+            )
             for answer in (*answers, *[polite] * count)
         ]
         started.extend(new)

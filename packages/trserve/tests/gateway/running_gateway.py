@@ -109,10 +109,25 @@ class RunningGateway:
         return self.call(account)
 
     def wait_until_idle(self) -> None:
-        """Until nothing is under way; then every account must be exactly zero."""
-        until(lambda: self.call(lambda: not self.gateway.watchdog.flights))
-        assert not any(any(account) for account in self.in_flight().values()), self.in_flight()
-        assert self.call(lambda: len(self.gateway.state.in_flight)) == 0
+        """Until nothing is under way and every account is exactly zero."""
+
+        def idle() -> bool:
+            return (
+                not self.call(lambda: self.gateway.watchdog.flights)
+                and not any(map(any, self.in_flight().values()))
+                and self.call(lambda: len(self.gateway.state.in_flight)) == 0
+            )
+
+        try:
+            until(idle)
+        except AssertionError as error:
+            raise AssertionError(f"never idle: {self.in_flight()}") from error
+
+    def wait_for_responses(self, count: int) -> None:
+        """Until so many requests for text have got their status, or lost their client."""
+        paths = ("/v1/chat/completions", "/v1/completions")
+        total = "trgateway_responses_total"
+        until(lambda: sum(self.metric(total, path=path) for path in paths) >= count)
 
 
 def _taken(permits: asyncio.Semaphore, spec: Any) -> int:
@@ -158,7 +173,7 @@ def request_bytes(body: object, path: str = "/v1/chat/completions") -> bytes:
 def running_gateway(folder: Path, config: Mapping[str, Any]) -> Iterator[RunningGateway]:
     """Ready, and at the end stopped; nothing may have gone unhandled in it."""
     path = folder / "gateway.yaml"
-    path.write_text(yaml.safe_dump(dict(config)), encoding="utf-8")
+    path.write_text(yaml.safe_dump(dict(config), sort_keys=False), encoding="utf-8")
     deployment = load_gateway(path, {"host": "127.0.0.1", "port": 0})
     started, stopping = threading.Event(), asyncio.Event()
     made: list[RunningGateway] = []

@@ -42,7 +42,8 @@ def test_in_the_middle_of_a_stream(upstreams, gateways) -> None:
     (server,) = upstreams(play(chunked_head(), chunk(first), Gate()))
     gateway = gateways([server])
     with gateway.stream() as response:
-        assert next(response.iter_bytes()) == first
+        pieces = response.iter_bytes()
+        assert next(pieces) == first
         until(lambda: gateway.in_flight()["a"][1] == 1)
     assert server.exchanges[0].left.wait(AT_ONCE_S)
     gateway.wait_until_idle()
@@ -129,5 +130,6 @@ def test_many_leave_at_any_moment(upstreams, gateways) -> None:
                     sock.recv(1 + 40 * number)
                 except TimeoutError:
                     pass
+    gateway.wait_for_responses(60)
     gateway.wait_until_idle()
     until(lambda: all(server.open == 0 for server in servers))

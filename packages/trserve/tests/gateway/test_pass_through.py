@@ -40,7 +40,7 @@ NUMBERS = st.sampled_from(
 STRINGS = st.one_of(
     st.text(max_size=6).map(lambda text: json.dumps(text, ensure_ascii=False)),
     st.sampled_from(
-        [r'"\u00e9"', '"é"', r'"\ud83d\ude00"', r'"\ud800"', r'"\/"', r'"a\"b\\"', '"\u2028🦀"', '""']
+        [r'"\u00e9"', '"é"', r'"\ud83d\ude00"', r'"\/"', r'"a\"b\\"', '"\u2028🦀"', '""']
     ),
 )
 
@@ -110,9 +110,10 @@ def test_a_request_arrives_as_it_was_sent(both) -> None:
         assert list(fields_of(got).items()) == list({**sent, "model": b'"small"'}.items())
 
         def exact(data: bytes) -> Any:
-            return json.loads(data, parse_float=str, parse_int=str)
+            fields = json.loads(data, parse_float=str, parse_int=str)
+            return {name: each for name, each in fields.items() if name != "routebalance"}
 
-        assert exact(got) == {**exact(body), "model": "small"} | {} if not options else True
+        assert exact(got) == {**exact(body), "model": "small"}
 
     check()
 
@@ -208,6 +209,17 @@ def test_a_whole_answer_comes_back_byte_by_byte(both) -> None:
 
     check()
     gateway.wait_until_idle()
+
+
+@pytest.mark.parametrize(
+    "odd", [r'{"choices":[],"text":"\ud83d"}', '{"logprob":-Infinity,"usage":{"completion_tokens":9}}']
+)
+def test_what_python_takes_for_json_comes_back_too(both, odd: str) -> None:
+    """Half a character, escaped, and infinite log-probabilities: some servers send such."""
+    server, gateway = both
+    server.answer = whole(odd.encode())
+    answer = gateway.chat()
+    assert (answer.status_code, answer.text) == (200, odd)
 
 
 def test_headers_come_back_too(upstreams, gateways) -> None:

@@ -5,6 +5,7 @@ from importlib.metadata import version
 from rbalance.balancer import Balancer, Routed
 from rbalance.balancer_stats import BalancerStats
 from rbalance.batch import RouteRequest
+from rbalance.batching import AdaptiveSizing, NaturalSizing
 from rbalance.cluster import Cluster, Tier, article_cluster
 from rbalance.embedder import Embedder
 from rbalance.errors import (
@@ -44,6 +45,7 @@ from rbalance.weights import Weights, parse_weights
 __version__ = version("rbalance")
 
 __all__ = [
+    "AdaptiveSizing",
     "ArtefactError",
     "Balancer",
     "BalancerStats",
@@ -64,6 +66,7 @@ __all__ = [
     "MappedPredictor",
     "MissingExtraError",
     "ModelSummary",
+    "NaturalSizing",
     "NoInstanceError",
     "Predictions",
     "Predictor",

@@ -10,6 +10,7 @@ Start here:
   trserve check my.yaml                   is this configuration all right?
   trserve profile --preset smol-rstitch   how long do its models' steps take?
   trserve tune latency.yaml --p 0.2       which batching thresholds suit that?
+  trserve gateway --config pool.yaml      one address for many servers, the best one each time
 
 Every command explains itself: trserve launch --help
 """
@@ -127,4 +128,16 @@ Examples:
 
 SIGHUP reads the file again. Ctrl-C finishes running requests and stops, again
 stops at once.
+"""
+
+KEY = """Make a key for a client of the gateway.
+
+The key is shown once and kept nowhere: only its hash goes into the keys file
+(`trserve gateway --keys-file FILE`), where limits can be added to its line:
+
+\b
+  - {name: alice, sha256: ..., requests_per_minute: 60, tokens_per_minute: 100000,
+     concurrency: 8, models: [auto, small]}
+
+A key with `admin: true` opens /admin, too.
 """

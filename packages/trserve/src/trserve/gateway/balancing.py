@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from rbalance.mapped_predictor import PredictAs
     from rbalance.policies.policy import Policy
     from rbalance.tpot.model import TpotModel
+    from trserve.gateway.gateway_metrics import GatewayMetrics
 
 T = TypeVar("T")
 
@@ -53,14 +55,18 @@ class Balancing:
     slo: SloController | None
     _moved_at: float = field(default=0.0)
 
-    def foresight(self, stats: BalancerStats) -> Foresight:
+    def foresight(self, stats: BalancerStats, metrics: GatewayMetrics) -> Foresight:
         """Predictions for batches, as this pool wants them."""
         predictor = self.predictor
 
         def predict(prompts: Sequence[str]) -> Foreseen:
-            return Foreseen(predictor.predict(prompts))
+            began = time.perf_counter()
+            foreseen = Foreseen(predictor.predict(prompts))
+            metrics.batch(len(prompts), time.perf_counter() - began)
+            return foreseen
 
-        return Foresight(predict, predictor.prior, self.deadline_s, stats)
+        instant = predictor.instant
+        return Foresight(predict, predictor.prior, self.deadline_s, stats, instant)
 
     def place(self, number: int, tier: Tier) -> None:
         """An instance has come. Raises ConfigError: of a tier that nothing is known of."""

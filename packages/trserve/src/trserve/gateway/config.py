@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -146,10 +148,12 @@ class Slo(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True)
 class GatewayConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """See the sections; `server` is read apart, by trserve.settings.
 
-    policy: as of `rbalance.open_policy`. predictor: a folder made by `rbalance fit`, or `none`.
-    tpot: `static`, `online`, or a folder made by `rbalance fit-tpot`. predict_deadline_s: after it
-    a batch is decided by the models' means. max_waiting: requests under way at once, beyond which
-    the gateway says 429. spare: instances that may be added while it runs.
+    policy: as of `rbalance.open_policy`. batching: `natural`: whoever came while the last batch was
+    decided is the next one; `adaptive`: as the article, batches wait for more requests.
+    predictor: a folder made by `rbalance fit`, or `none`. predict_deadline_s: after it a batch is
+    decided by the models' means. tpot: `static`, `online`, or a folder made by `rbalance fit-tpot`.
+    max_waiting: requests under way at once, beyond which the gateway says 429. spare: instances
+    that may be added while it runs.
     """
 
     models: Annotated[list[ModelSpec], msgspec.Meta(min_length=1)]
@@ -157,6 +161,7 @@ class GatewayConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_
     groups: list[GroupSpec] = []
     aliases: dict[str, AliasSpec] = {}
     policy: str = "route-balance"
+    batching: Literal["natural", "adaptive"] = "natural"
     weights: str | WeightShares = "balanced"
     predictor: str = "none"
     predict_deadline_s: Seconds = 0.25
@@ -174,9 +179,23 @@ class GatewayConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_
         return next(model for model in self.models if model.name == name)
 
 
+_SECTIONS: dict[str, type[msgspec.Struct]] = {
+    "models": ModelSpec,
+    "instances": InstanceSpec,
+    "groups": GroupSpec,
+    "aliases": AliasSpec,
+    "timeouts": Timeouts,
+    "retries": Retries,
+    "breaker": Breaker,
+    "checks": Checks,
+    "slo": Slo,
+    "weights": WeightShares,
+}
+
+
 def gateway_config(data: dict[str, Any]) -> GatewayConfig:
     """Checked in every way that the text alone allows. Raises ConfigError naming the field."""
-    config = converted(data, GatewayConfig, "configuration")
+    config = _converted(data)
     _check_names(config)
     for at, instance in enumerate(config.instances):
         check_instance(config, instance, f"instances[{at}]")
@@ -222,6 +241,22 @@ def weights_of(given: str | WeightShares, field: str) -> Weights:
         return Weights(given.quality, given.cost, given.latency)
     except BalanceConfigError as error:
         raise ConfigError(field, str(error).partition(": ")[2]) from error
+
+
+def _converted(data: dict[str, Any]) -> GatewayConfig:
+    """Msgspec names the object of an unknown field: name the field itself, and one alike."""
+    try:
+        return converted(data, GatewayConfig, "configuration")
+    except ConfigError as error:
+        unknown = re.search(r"Object contains unknown field `(.+)`", error.message)
+        if unknown is None:
+            raise
+        section = re.sub(r"\[.*", "", error.field)
+        known = _SECTIONS.get(section, GatewayConfig).__struct_fields__
+        whole = "" if error.field == "configuration" else f"{error.field}."
+        close = get_close_matches(unknown[1], known, n=1)
+        hint = f", did you mean {close[0]!r}?" if close else ""
+        raise ConfigError(f"{whole}{unknown[1]}", f"unknown setting{hint}") from error
 
 
 def _check_names(config: GatewayConfig) -> None:

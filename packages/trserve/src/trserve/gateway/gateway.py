@@ -12,17 +12,20 @@ import aiohttp
 import structlog
 from starlette.types import Scope
 
-from rbalance import Balancer, BalancerStats
+from rbalance import AdaptiveSizing, Balancer, BalancerStats, NaturalSizing
 from trserve.errors import ApiError
 from trserve.gateway.balancing import Balancing
 from trserve.gateway.client_keys import ClientKeys
 from trserve.gateway.dispatcher import Dispatcher, Trip
-from trserve.gateway.gateway_metrics import GatewayMetrics, InstanceRow
+from trserve.gateway.gateway_metrics import GatewayMetrics
 from trserve.gateway.health_checker import HealthChecker
+from trserve.gateway.instance_collector import InstanceRow
 from trserve.gateway.pool import Pool
+from trserve.gateway.regret import regret_estimate
 from trserve.gateway.retry_budget import RetryBudget, RetrySettings
 from trserve.gateway.route_requests import RouteRequests
 from trserve.gateway.telemetry_scraper import TelemetryScraper
+from trserve.gateway.tracing import Tracing
 from trserve.gateway.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ class Gateway:
         deployment: GatewayDeployment,
         balancing: Balancing,
         groups: dict[str, tuple[str, str]],
+        tracing: Tracing,
     ) -> None:
         config = deployment.gateway
         self.deployment = deployment
@@ -56,6 +60,7 @@ class Gateway:
         self.requests = RouteRequests(config, self.pool)
         self.watchdog = Watchdog(config.timeouts)
         self.metrics = GatewayMetrics(self.rows, self.stats)
+        self.tracing = tracing
         self.keys = ClientKeys.of(deployment.server)
         self.draining = False
         self._empty = asyncio.Event()
@@ -74,7 +79,11 @@ class Gateway:
         )
         self.balancer = await enter(
             Balancer(
-                self.state, self.balancing.policy, self.balancing.foresight(self.stats), self.stats
+                self.state,
+                self.balancing.policy,
+                self.balancing.foresight(self.stats, self.metrics),
+                self.stats,
+                NaturalSizing() if config.batching == "natural" else AdaptiveSizing(),
             )
         )
         self.dispatcher = Dispatcher(
@@ -171,11 +180,19 @@ class Gateway:
         """Count and log a request that has got its answer, or won't."""
         now = asyncio.get_running_loop().time()
         seconds = now - trip.flight.started
+        if trip.reply.begun:
+            model = None if trip.instance is None else trip.instance.spec.model
+            trip.span.answered(trip.reply.status, model)
+        if trip.progress is not None:
+            trip.span.used(trip.progress.prompt_tokens, trip.progress.tokens)
         self.balancing.ended(seconds, now)
         instance = "" if trip.instance is None else trip.instance.name
         tokens = 0 if trip.progress is None else trip.progress.tokens
         first = None if trip.first_at is None else trip.first_at - trip.flight.started
         self.metrics.finished(instance, tokens, seconds, first)
+        weights = trip.ask.weights or self.balancing.weights
+        if trip.terms is not None and weights is not None and trip.reply.status == 200:
+            self.metrics.regretted(regret_estimate(trip.terms, weights, trip.decided_s(now)))
         if self.deployment.server.access_log:
             _log.info(
                 "request finished",
@@ -189,7 +206,7 @@ class Gateway:
                 completion_tokens=tokens,
                 ttft_s=None if first is None else round(first, 4),
                 seconds=round(seconds, 4),
-                predicted_s=None if trip.predicted_s is None else round(trip.predicted_s, 4),
+                predicted_s=None if trip.terms is None else round(trip.terms.seconds, 4),
             )
 
     def rows(self) -> list[InstanceRow]:

@@ -13,6 +13,7 @@ from trserve.gateway.instance_collector import InstanceCollector, InstanceRow
 _BATCH_BOUNDS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _DECISION_BOUNDS = (1e-5, 1e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
 _PREDICTOR_BOUNDS = (1e-5, 1e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
+_REGRET_BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
 _TTFT_BOUNDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _DURATION_BOUNDS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 300)
 
@@ -56,6 +57,11 @@ class GatewayMetrics:
         )
         self._predictor = self._histogram(
             "predictor_seconds", "Predictions for a batch", _PREDICTOR_BOUNDS
+        )
+        self._regret = self._histogram(
+            "regret_estimate",
+            "By how much a decision's score was too high, given how long its request took",
+            _REGRET_BOUNDS,
         )
         self._ttft = self._histogram(
             "time_to_first_token_seconds", "From the request to its first token", _TTFT_BOUNDS
@@ -102,6 +108,10 @@ class GatewayMetrics:
         self._duration.observe(seconds)
         if ttft is not None:
             self._ttft.observe(ttft)
+
+    def regretted(self, score: float) -> None:
+        """Count what a decision cost at most; see `trserve.gateway.regret`."""
+        self._regret.observe(score)
 
     def page(self) -> bytes:
         """The metrics page in Prometheus' text format."""

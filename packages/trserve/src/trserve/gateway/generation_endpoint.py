@@ -19,6 +19,7 @@ from trserve.middleware.exchange import SCOPE_KEY
 
 if TYPE_CHECKING:
     from trserve.gateway.gateway import Gateway
+    from trserve.gateway.tracing import RequestSpan
 
 _log = structlog.get_logger("trserve.gateway")
 
@@ -51,20 +52,33 @@ class GenerationEndpoint:
     def __init__(self, gateway: Gateway, kind: Kind, path: str) -> None:
         self._gateway = gateway
         self._kind = kind
-        self._path = path
+        self.path = path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises ApiError while nothing has been sent."""
+        scope["route"] = self  # for metrics, as FastAPI does
+        if scope["method"] != "POST":
+            message = f"{scope['method']} is not allowed for {self.path}"
+            headers = {"allow": "POST"}
+            raise ApiError(405, message, code="method_not_allowed", headers=headers)
         gateway = self._gateway
         body = await _body(scope, receive)
         if body is None:
             return
+        with gateway.tracing.request(self.path, scope["headers"]) as span:
+            await self._fly(scope, receive, send, body, span)
+
+    async def _fly(
+        self, scope: Scope, receive: Receive, send: Send, body: bytes, span: RequestSpan
+    ) -> None:
+        gateway = self._gateway
         ask = read_ask(body, self._kind)
         now = asyncio.get_running_loop().time()
         timeout = gateway.deployment.server.request_timeout
         request_id: str = scope[SCOPE_KEY]
+        span.asked(ask.model, request_id)
         flight = Flight(request_id, now, math.inf if timeout is None else now + timeout)
-        trip = Trip(ask, self._path, _headers(scope, request_id), flight, Reply(send))
+        trip = Trip(ask, self.path, _headers(scope, request_id), flight, Reply(send), span)
         with gateway.admitted(trip, scope):
             watch = asyncio.create_task(_watch(receive, flight))
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import sys
 import time
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
@@ -15,9 +16,12 @@ import uvloop
 from trsched.errors import ConfigError
 from trserve.gateway.app import create_gateway_app
 from trserve.gateway.balancing import open_balancing
+from trserve.gateway.client_keys import ClientKeys
 from trserve.gateway.gateway import Gateway
+from trserve.gateway.instance import key_of
 from trserve.gateway.local_groups import LocalGroup
 from trserve.gateway.reload import reload
+from trserve.gateway.tracing_setup import tracing_from_environment
 from trserve.http_server import HttpServer, finish
 from trserve.listener import listen, reserve, url_of
 from trserve.logs import configure_logging
@@ -55,10 +59,25 @@ def launch_gateway(deployment: GatewayDeployment) -> int:
         return uvloop.run(_run(deployment, sock, ready))
 
 
+def check_gateway(deployment: GatewayDeployment) -> int:
+    """Load what decides and read the keys, but start nothing. Raises ConfigError."""
+    config = deployment.gateway
+    open_balancing(config)
+    ClientKeys.of(deployment.server)
+    for at, spec in enumerate(config.instances):
+        key_of(spec, f"instances[{at}]")
+    sys.stdout.write(
+        f"{deployment.path} is all right: {len(config.models)} models, "
+        f"{len(config.instances)} instances, {len(config.groups)} local groups\n"
+    )
+    return 0
+
+
 async def _run(deployment: GatewayDeployment, sock: socket.socket, ready: ReadyFile) -> int:
     started = time.monotonic()
     async with AsyncExitStack() as stack:
         stops = stack.enter_context(StopSignals())
+        tracing = stack.enter_context(tracing_from_environment())
         opening = asyncio.ensure_future(_open(deployment, stack))
         asked = asyncio.ensure_future(stops.first.wait())
         await asyncio.wait({opening, asked}, return_when=asyncio.FIRST_COMPLETED)
@@ -70,7 +89,12 @@ async def _run(deployment: GatewayDeployment, sock: socket.socket, ready: ReadyF
         asked.cancel()
         balancing, groups = await opening
         gateway = await stack.enter_async_context(
-            Gateway(deployment, balancing, {each.name: (each.url, each.key) for each in groups})
+            Gateway(
+                deployment,
+                balancing,
+                {each.name: (each.url, each.key) for each in groups},
+                tracing,
+            )
         )
         _log.info("loaded", seconds=round(time.monotonic() - started, 1))
         return await _serve(gateway, sock, ready, stops)

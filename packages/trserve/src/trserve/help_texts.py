@@ -10,7 +10,7 @@ Start here:
   trserve check my.yaml                   is this configuration all right?
   trserve profile --preset smol-rstitch   how long do its models' steps take?
   trserve tune latency.yaml --p 0.2       which batching thresholds suit that?
-  trserve gateway --config pool.yaml      one address for many servers, the best one each time
+  trserve gateway --config pool.yaml      one address in front of many servers
 
 Every command explains itself: trserve launch --help
 """

@@ -33,10 +33,10 @@ def open_group(
 
     def open_one(config: GroupConfig) -> tuple[Group, list[Gate]]:
         if request.param == "processes":
-            group, engines = process_gate_group(config, tmp_path, monkeypatch)
+            opened.append(process_gate_group(config, tmp_path, monkeypatch))
         else:
             group, engines = gate_group(config)
-        opened.append((group, list(engines)))
+            opened.append((group, list(engines)))
         return opened[-1]
 
     yield open_one

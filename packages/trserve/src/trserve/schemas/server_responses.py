@@ -44,13 +44,25 @@ class Routing(BaseModel):
     threshold: RoutingThreshold | None = Field(description="null where the router has none")
 
 
-class ModelCard(BaseModel):
-    """A served name."""
+class NameCard(BaseModel):
+    """A name that clients may ask for."""
 
     id: str
     object: Literal["model"] = "model"
     created: int
     owned_by: str = "tokenrouter"
+
+
+class NameList(BaseModel):
+    """All of them."""
+
+    object: Literal["list"] = "list"
+    data: list[NameCard]
+
+
+class ModelCard(NameCard):
+    """The name of a group."""
+
     tokenrouter: Routing
 
 

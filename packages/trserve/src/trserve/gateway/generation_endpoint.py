@@ -86,6 +86,7 @@ class GenerationEndpoint:
             finally:
                 watch.cancel()
                 gateway.ended(trip)
+                await flight.settle()
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes | None:

@@ -23,6 +23,7 @@ class Flight:
 
     __slots__ = (
         "_interrupts",
+        "_over",
         "_task",
         "begun",
         "deadline",
@@ -37,6 +38,7 @@ class Flight:
         task = asyncio.current_task()
         assert task is not None
         self._task = task
+        self._over = False
         self._interrupts = 0  # that have been asked for and not arrived
         self.request_id = request_id
         self.started = self.touched = now
@@ -52,7 +54,7 @@ class Flight:
 
     def stop(self, why: Stop) -> None:
         """Interrupt what it is doing; the first reason stands."""
-        if self.stopped is None:
+        if self.stopped is None and not self._over:
             self.stopped = why
             self._interrupts += 1
             self._task.cancel()
@@ -73,12 +75,12 @@ class Flight:
 
     async def settle(self) -> None:
         """At the end, for the task itself: an interrupt that came too late hits nothing else."""
+        self._over = True
         if self._interrupts:
             try:
                 await asyncio.sleep(0)
             except asyncio.CancelledError:
                 self._task.uncancel()
-        self.stopped = self.stopped or "client left"  # nothing to interrupt any more
 
 
 def stopped_error(why: Stop, instance: str | None) -> ApiError:

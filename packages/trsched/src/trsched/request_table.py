@@ -16,7 +16,7 @@ class RequestTable:
     `ready` requests (state running) wait for the next batch in order of arrival; pending ones keep
     their KV until it is needed elsewhere. The PendingTable holds states, generations and anchors,
     so that a message for a request that has ended finds a dead handle and does no harm.
-    staying: how many of `ready` never leave this model.
+    staying: how many never leave this model; they are always ready.
     sampling: the model's own, which every sequence of it is started with. keep_kv: whether a
     pending request keeps its KV.
     """
@@ -51,9 +51,9 @@ class RequestTable:
         for peer in range(1, self._states.peers):
             self._states.set_anchor(admit.handle, peer, req.loc)  # everyone is told the prompt
         self._by_slot[PendingTable.slot(admit.handle)] = req
+        self.staying += req.stays
         if ready:
             self.ready[req] = None
-            self.staying += req.stays
         return True
 
     def get(self, handle: int) -> LocalRequest | None:

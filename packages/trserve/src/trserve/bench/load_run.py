@@ -55,7 +55,8 @@ class LoadRun:
         async with asyncio.TaskGroup() as requests:
             for scheduled in at:
                 body = next(self._bodies)  # made while there is time
-                # again where a timer was early: nothing is sent before its time
+                await asyncio.sleep(max(0.0, scheduled - self.seconds))
+                # a timer may be early, and nothing is sent before its time
                 while (left := scheduled - self.seconds) > 0:  # noqa: ASYNC110 - no event
                     await asyncio.sleep(left)
                 requests.create_task(self._scheduled(body, scheduled, slots))

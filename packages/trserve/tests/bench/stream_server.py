@@ -46,19 +46,19 @@ class Exchange:
     async def head(self, status: int = 200, kind: str = "text/event-stream") -> None:
         """Begins a response whose end is that of its chunks."""
         self.answered = True
-        await self.bytes(
+        await self.send(
             f"HTTP/1.1 {status} Status\r\nContent-Type: {kind}\r\n"
             "Transfer-Encoding: chunked\r\n\r\n".encode()
         )
 
-    async def bytes(self, data: bytes) -> None:
+    async def send(self, data: bytes) -> None:
         """As they are."""
         self.writer.write(data)
         await self.writer.drain()
 
     async def piece(self, data: bytes) -> None:
         """One HTTP chunk."""
-        await self.bytes(b"%x\r\n%s\r\n" % (len(data), data))
+        await self.send(b"%x\r\n%s\r\n" % (len(data), data))
 
     async def event(self, data: Any) -> None:
         """One event, and when it was written."""
@@ -69,13 +69,13 @@ class Exchange:
         """[DONE] and the last HTTP chunk; the connection stays."""
         if done:
             await self.piece(done)
-        await self.bytes(b"0\r\n\r\n")
+        await self.send(b"0\r\n\r\n")
 
     async def whole(self, status: int, document: Any) -> None:
         """A response at once."""
         self.answered = True
         body = document if isinstance(document, bytes) else json.dumps(document).encode()
-        await self.bytes(
+        await self.send(
             f"HTTP/1.1 {status} Status\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\n\r\n".encode()
             + body

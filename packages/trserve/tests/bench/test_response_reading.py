@@ -11,7 +11,6 @@ from packages.trserve.tests.bench.stream_server import chunk
 from trserve.bench.response_reading import ResponseReading
 
 USAGE = {"prompt_tokens": 5, "completion_tokens": 3}
-FULL = {"usage": USAGE}
 
 
 def read(*events: Any, done: bool = True) -> ResponseReading:
@@ -48,7 +47,7 @@ def test_times_of_content() -> None:
     [
         # at the end, by an event of its own or with the last content
         ([chunk("a"), chunk("b", finish="stop"), {"choices": [], "usage": USAGE}], 3, "usage"),
-        ([chunk("a"), chunk("b", finish="stop", **FULL)], 3, "usage"),
+        ([chunk("a"), chunk("b", finish="stop", usage=USAGE)], 3, "usage"),
         # running counts: the last holds
         (
             [
@@ -60,7 +59,7 @@ def test_times_of_content() -> None:
             "usage",
         ),
         # at the beginning: believed if it can be the whole
-        ([chunk("", **FULL), chunk("a"), chunk("b", finish="stop")], 3, "usage"),
+        ([chunk("", usage=USAGE), chunk("a"), chunk("b", finish="stop")], 3, "usage"),
         (
             [chunk("", usage={"prompt_tokens": 5, "completion_tokens": 0}), chunk("a"), chunk("b")],
             2,

@@ -12,7 +12,7 @@ DONE = b"[DONE]"
 class Text(msgspec.Struct):
     """`delta` or `message`. Thinking (two spellings are in use) and calls of tools are tokens."""
 
-    content: str | None = None
+    content: str | list[Any] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
     tool_calls: list[Any] | None = None
@@ -49,7 +49,7 @@ class Chunk(msgspec.Struct):
     usage: Usage | None = None
     error: Any = None
     object: str | None = None
-    message: str | None = None
+    message: Any = None
 
     @property
     def refusal(self) -> str | None:

@@ -135,16 +135,16 @@ def _until(
     draw: Callable[[int], NDArray[np.float64]], seconds: float, most: int | None, rate: float
 ) -> NDArray[np.float64]:
     """Drawing more continues the same arrivals, so draw until they last long enough."""
-    most = _MOST_REQUESTS if most is None else most
+    if most is None:
+        most = _MOST_REQUESTS
+        if rate * seconds > most:
+            raise ConfigError("--duration", f"more than {most} requests arrive in that time")
     n = min(most, int(rate * seconds) + 100)
     while len(at := draw(n)) < most and at[-1] < seconds:
         n = min(most, 2 * n)
-    at = at[at < seconds]
-    if not len(at):
+    if at[0] >= seconds:
         raise ConfigError("--duration", f"no request arrives within {seconds} s at this rate")
-    if len(at) == _MOST_REQUESTS:
-        raise ConfigError("--duration", f"more than {_MOST_REQUESTS} requests arrive in that time")
-    return at
+    return at[at < seconds]
 
 
 def _traced(options: LoadOptions, path: Path) -> OpenLoad:

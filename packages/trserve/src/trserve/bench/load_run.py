@@ -21,7 +21,8 @@ class LoadRun:
     """One load on one server, and what it has seen so far.
 
     serve: sends a body, reads the response, raises nothing but CancelledError. bodies: as many as
-    will be sent. Cancelling `open_loop` or `closed_loop` ends what is in flight.
+    will be sent. Cancelling `open_loop` or `closed_loop` ends what is in flight. started: when the
+    load did, by time.perf_counter.
     """
 
     def __init__(self, serve: Serve, bodies: Iterator[bytes]) -> None:
@@ -32,12 +33,12 @@ class LoadRun:
         self.peak_in_flight = 0
         self._serve = serve
         self._bodies = bodies
-        self._started = time.perf_counter()
+        self.started = time.perf_counter()
 
     @property
     def seconds(self) -> float:
         """Since the load began."""
-        return time.perf_counter() - self._started
+        return time.perf_counter() - self.started
 
     @property
     def cut_off(self) -> int:
@@ -51,7 +52,7 @@ class LoadRun:
         counts from its schedule all the same.
         """
         slots = None if max_in_flight is None else asyncio.Semaphore(max_in_flight)
-        self._started = time.perf_counter()
+        self.started = time.perf_counter()
         async with asyncio.TaskGroup() as requests:
             for scheduled in at:
                 body = next(self._bodies)  # made while there is time
@@ -65,7 +66,7 @@ class LoadRun:
         self, clients: int, requests: int | None, seconds: float | None = None
     ) -> None:
         """So many clients, until so many requests have begun or so long has passed."""
-        self._started = time.perf_counter()
+        self.started = time.perf_counter()
 
         async def client() -> None:
             while (requests is None or self.begun < requests) and (
@@ -106,8 +107,8 @@ class LoadRun:
     def _record(
         self, reading: ResponseReading, number: int, scheduled: float, begun: float, sent: float
     ) -> RequestRecord:
-        ended = self.seconds if reading.ended is None else reading.ended - self._started
-        started = self._started
+        ended = self.seconds if reading.ended is None else reading.ended - self.started
+        started = self.started
         for index, at in enumerate(reading.content_at):
             reading.content_at[index] = at - started
         return RequestRecord(

@@ -24,7 +24,6 @@ class Counts:
     completed: int
     failed: int
     cut_off: int
-    without_content: int
     peak_in_flight: int
 
 
@@ -130,7 +129,6 @@ def summarise(observed: Observed, wanted: Objectives | None) -> Summary:
             completed=len(done),
             failed=len(records) - len(done),
             cut_off=observed.begun - len(records),
-            without_content=sum(record.output_tokens in {None, 0} for record in done),
             peak_in_flight=observed.peak_in_flight,
         ),
         requests_per_s=_rate(len(done), seconds),
@@ -161,7 +159,9 @@ def notes(summary: Summary) -> list[str]:
             f"{output.by_chunks} responses had no usage: chunks with content count as their tokens"
         )
     if output.unknown:
-        said.append(f"{output.unknown} responses had neither usage nor content that was streamed")
+        said.append(
+            f"{output.unknown} responses had neither usage nor streamed content: no tokens counted"
+        )
     if summary.input.unknown:
         said.append(f"{summary.input.unknown} responses had no usage: input tokens lack theirs")
     if summary.counts.cut_off:

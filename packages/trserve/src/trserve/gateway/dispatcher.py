@@ -188,6 +188,8 @@ class Dispatcher:
             instance.breaker.succeeded(began)
 
     def _wrote(self, trip: Trip, request: RouteRequest, tokens: int) -> None:
+        if not tokens:  # comments, which servers send while a request waits
+            return
         if trip.first_at is None or tokens % _PROGRESS_EVERY == 0:
             now = self._loop.time()
             if trip.first_at is None:

@@ -89,10 +89,8 @@ class RouteAnswer(BaseModel):
     },
 )
 async def route(request: Request, gateway: CurrentGateway) -> RouteAnswer:
-    """The body is that of a chat completion, or of a completion (if it has a `prompt`)."""
-    body = await request.body()
-    kind: Literal["chat", "completions"] = "chat" if b'"messages"' in body else "completions"
-    ask = read_ask(body, kind)
+    """The body is that of a chat completion, or of a completion (if it has a `prompt` only)."""
+    ask = read_ask(await request.body(), None)
     wanted = gateway.requests.of(ask, -1)
     found = await gateway.balancer.explain(wanted)
     by_number = {each.number: each for each in gateway.pool.instances}

@@ -16,6 +16,7 @@ from rbalance.errors import (
     TrainingError,
 )
 from rbalance.evaluation import Evaluation, evaluate
+from rbalance.explain import CandidateReport, Explanation
 from rbalance.foresight import Foreseen, Foresight
 from rbalance.instance_state import InstanceState
 from rbalance.knn import KnnFit, KnnPredictor, fit_knn
@@ -34,6 +35,7 @@ from rbalance.records import (
 from rbalance.sentence_embedder import SentenceEmbedder
 from rbalance.slo_controller import SloController, SloSettings
 from rbalance.telemetry import Telemetry
+from rbalance.terms import Terms
 from rbalance.training_set import TrainingSet, held_out
 from rbalance.weights import Weights, parse_weights
 
@@ -43,10 +45,12 @@ __all__ = [
     "ArtefactError",
     "Balancer",
     "BalancerStats",
+    "CandidateReport",
     "Cluster",
     "ConfigError",
     "Embedder",
     "Evaluation",
+    "Explanation",
     "Foreseen",
     "Foresight",
     "Ingredients",
@@ -69,6 +73,7 @@ __all__ = [
     "SloSettings",
     "Summary",
     "Telemetry",
+    "Terms",
     "Tier",
     "TrainingError",
     "TrainingSet",

@@ -31,8 +31,9 @@ class Foreseen:
 class Foresight:
     """Asks `predict` in a thread of its own, one batch at a time, `deadline_s` seconds each.
 
-    A call that hangs occupies the thread until it returns; batches that come meanwhile do not queue
-    up behind it but go by the prior at once.
+    Who comes while another batch is in time waits for its turn. A call that hangs occupies the
+    thread until it returns; batches that come meanwhile do not queue up behind it but go by the
+    prior at once.
     """
 
     def __init__(
@@ -47,10 +48,15 @@ class Foresight:
         self._deadline_s = deadline_s
         self._stats = stats
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="foresight")
+        self._turn = asyncio.Lock()
         self._busy: Future[Foreseen] | None = None
 
     async def of(self, prompts: Sequence[str]) -> Foreseen:
         """One row for each prompt, in time, whatever the predictor does."""
+        async with self._turn:
+            return await self._ask(prompts)
+
+    async def _ask(self, prompts: Sequence[str]) -> Foreseen:
         if self._busy is not None and not self._busy.done():
             self._stats.predictor_late += 1
             return self._fallback(len(prompts))

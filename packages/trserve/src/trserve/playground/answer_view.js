@@ -77,7 +77,7 @@ export class AnswerView {
       ["tokens", String(answer.tokenCount)],
       ["in all", seconds(answer.seconds)],
     ];
-    if (answer.routed && answer.counts.length > 1) figures.push(["hand-offs", String(answer.handoffs)]);
+    if (answer.handoffs > 0) figures.push(["hand-offs", String(answer.handoffs)]);
     this.figures.replaceChildren(...figures.map(([name, value]) =>
       element("div", {}, element("dt", {}, name), element("dd", {}, value))));
     this.drawLegend();
@@ -87,10 +87,9 @@ export class AnswerView {
   drawLegend() {
     const { answer } = this;
     const total = answer.tokens.length;
-    const shown = answer.routed ? answer.counts : answer.counts.map((count, i) => (i === answer.whole ? count : null));
-    shown.forEach((count, i) => {
+    answer.counts.forEach((count, i) => {
+      if (count === 0) return;
       let button = this.legend.querySelector(`[data-model="${i}"]`);
-      if (count === null) return;
       if (button === null) {
         button = element("button", { type: "button", class: `model m${i % 6}`, "data-model": String(i), "aria-pressed": "false", click: () => this.pick(i) });
         this.legend.append(button);

@@ -1,6 +1,6 @@
 /** The same prompt several times: what the columns are, and what their answers say together. */
 
-import { percent, significant } from "./format.js";
+import { counted, percent, significant } from "./format.js";
 import { compared } from "./similarity.js";
 import { PRESETS } from "./weights.js";
 
@@ -22,13 +22,14 @@ export function weightColumns() {
 /** Routed beside the last model alone, in words; null before both are there. */
 export function verdict(routed, alone) {
   if (!routed?.tokens.length || !alone?.tokens.length) return null;
-  const ratio = routed.tokensPerSecond / alone.tokensPerSecond;
-  const pace = ratio >= 1 ? `${significant(ratio)} times as fast as` : `slower here, at ${significant(ratio)} times the speed of`;
-  const { share, prefix } = compared(routed, alone);
-  const large = routed.counts.at(-1) / routed.tokens.length;
   const name = routed.names.at(-1);
-  return `Together they were ${pace} ${name} alone, though it wrote only ${percent(large)} of the tokens. `
-    + `${percent(share)} of what it writes alone is in the routed answer too; the first ${prefix} tokens are the same.`;
+  const ratio = routed.tokensPerSecond / alone.tokensPerSecond;
+  const pace = ratio >= 1 ? "" : ", so that routing does not pay here";
+  const large = routed.counts.at(-1) / routed.tokens.length;
+  const { share, prefix } = compared(routed, alone);
+  const alike = prefix === 0 ? "they differ from the first token on" : `the first ${counted(prefix, "token")} are the same`;
+  return `Together the models were ${significant(ratio)} times as fast as ${name} alone${pace}; it wrote ${percent(large)} of the `
+    + `tokens. Of what it writes alone, ${percent(share)} is in the routed answer too, in the same order; ${alike}.`;
 }
 
 /** Of answers that came one by one: how long each took beside the slowest. */

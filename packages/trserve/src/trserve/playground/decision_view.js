@@ -56,17 +56,15 @@ function candidateRow(each, chosen, weights, top) {
   const expected = [significant(each.quality ?? null), dollars(each.cost_usd ?? null), seconds(each.seconds ?? null)];
   return element(
     "tr", { class: chosen ? "chosen" : "" }, head, element("td", {}, each.model),
-    element("td", { class: "number" }, each.score === null ? "–" : each.score.toFixed(3)),
-    element("td", { class: "bar-cell" }, scoreBar(contributions(each, weights), top)),
+    element("td", { class: "number" }, (each.score ?? null) === null ? "–" : each.score.toFixed(3)),
+    element("td", { class: "bar-cell" }, scoreBar(contributions(each.terms, weights), top)),
     ...expected.map((text) => element("td", { class: "number" }, text)), ...load,
   );
 }
 
-/** What each goal adds to the score: the terms, weighted if they aren't yet. */
-export function contributions({ terms, score }, weights) {
-  const plain = GOALS.map((goal) => terms?.[goal] ?? 0);
-  const sum = plain.reduce((a, b) => a + b, 0);
-  return Math.abs(sum - score) < 1e-6 ? plain : GOALS.map((goal, i) => plain[i] * weights[goal]);
+/** What each goal adds to the score. Terms are from 0 to 1, before they are weighted. */
+export function contributions(terms, weights) {
+  return GOALS.map((goal) => (terms?.[goal] ?? 0) * weights[goal]);
 }
 
 // decoration: the score is beside it

@@ -11,7 +11,7 @@ const GAUGES = ["up", "running", "waiting", "pending_tokens", "telemetry_age_sec
 
 export class GatewayPanels {
   constructor() {
-    this.instances = new Panel("Instances", "What each instance has to do now, and how old that news is.", { wide: true });
+    this.instances = new Panel("Instances", "What each instance has to do now, and how old that news is.", "wide");
     this.decisions = new Panel("Decisions a second", "Requests sent to each instance.");
     this.load = new Panel("Requests in each instance", "Running and waiting, as the gateway knows it.");
     this.tokens = new Panel("Tokens a second", "Passed on from each instance.");

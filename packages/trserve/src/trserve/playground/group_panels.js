@@ -7,11 +7,12 @@ import { Panel } from "./panel.js";
 import { STATES, stateChart } from "./state_chart.js";
 import { element } from "./element.js";
 
+const MEANINGS = { running: "running", pending: "pending", waiting: "of the running, those that wait for a batch" };
 const bySubserver = (labels) => labels.subserver ?? null;
 
 export class GroupPanels {
   constructor() {
-    this.states = new Panel("Requests by state", "Pending: the other model has the request; its KV cache stays here, so it goes on at once when it comes back.");
+    this.states = new Panel("Requests by state", "Running: this model has the request. Pending: another one has it; its KV cache stays here, so that it goes on at once when it comes back.", "double");
     this.handoffs = new Panel("Hand-offs a second", "How often each model gives a request away.");
     this.tokens = new Panel("Tokens a second", "Tokens that each model made final.");
     this.routing = new Panel("p̂: chance of a hand-off", "The tuner's estimate that a step ends with its request at the other model.");
@@ -21,7 +22,7 @@ export class GroupPanels {
       ["Time per output token", "trserve_time_per_output_token_seconds"],
       ["Whole request", "trserve_request_duration_seconds"],
     ]);
-    this.roots = [this.states, this.handoffs, this.tokens, this.routing, this.thresholds, this.latency].map((p) => p.root);
+    this.roots = [this.states, this.tokens, this.handoffs, this.routing, this.thresholds, this.latency].map((p) => p.root);
   }
 
   update(history, now) {
@@ -40,15 +41,14 @@ export class GroupPanels {
     const gauges = names.map((name) =>
       history.gauge("trserve_subserver_requests", (labels) => (labels.subserver === name ? labels.state : null)));
     const top = Math.max(2, ...gauges.map(mostAtOnce));
-    const charts = gauges.flatMap((lines, color) => [
-      element("h4", {}, names[color]),
-      stateChart(lines, { ...time, title: names[color], color, top }),
-    ]);
+    const charts = gauges.map((lines, color) => element(
+      "div", {}, element("h4", {}, names[color]), stateChart(lines, { ...time, title: names[color], color, top }),
+    ));
     const count = (lines, state) => significant(lines.get(state)?.at(-1)[1] ?? 0);
     const rows = names.map((name, i) => [name, ...STATES.map((state) => count(gauges[i], state))]);
     this.states.draw(charts, [], [["model", ...STATES], ...rows]);
     this.states.legend.replaceChildren(...STATES.map((state) =>
-      element("li", {}, element("span", { class: `swatch state-${state}` }), state)));
+      element("li", {}, element("span", { class: `swatch state-${state}` }), MEANINGS[state])));
   }
 
   drawRouting(history, time) {
@@ -78,6 +78,6 @@ export function drawLines(panel, lines, { read = significant, unit = "", ...opti
 }
 
 function mostAtOnce(lines) {
-  const columns = [...lines.values()];
+  const columns = [lines.get("running") ?? [], lines.get("pending") ?? []];
   return Math.max(0, ...(columns[0] ?? []).map((_, i) => columns.reduce((sum, points) => sum + (points[i]?.[1] ?? 0), 0)));
 }

@@ -6,8 +6,7 @@ import { counted } from "./format.js";
 const EXPLAINED = {
   writing: "this model has the request and makes the next token",
   reading: "this model reads the prompt",
-  pending: "another model has the request; this one keeps its KV cache and goes on as if it had never left",
-  idle: "this model hasn't had the request yet",
+  pending: "another model has the request; what this one has read of it stays in its KV cache, so that it can go on as if it had never left",
   done: "the answer is complete",
 };
 
@@ -32,7 +31,6 @@ export class Lanes {
     this.note.textContent = note;
     this.last = null;
     this.counts = [];
-    this.seen = new Set();
     this.track.replaceChildren();
     this.heads.replaceChildren();
     this.chips = [];
@@ -43,13 +41,13 @@ export class Lanes {
 
   /** Before the first token the first model has the request. */
   begin() {
-    this.setStates((lane) => (lane === 0 ? "reading" : "idle"));
+    this.setStates((lane) => (lane === 0 ? "reading" : "pending"));
   }
 
   add({ text, model }) {
-    if (model >= this.names.length) this.grow([...this.names, ...Array.from({ length: model + 1 - this.names.length }, (_, i) => `model ${this.names.length + i}`)]);
+    while (model >= this.names.length) this.grow([...this.names, `model ${this.names.length}`]);
     const token = element("span", { class: `lane-token m${model % 6}` }, visible(text));
-    token.style.gridRow = String(model + 1);
+    token.style.gridArea = `${model + 1} / ${this.track.childElementCount + 1}`;
     if (this.last !== null && this.last !== model) {
       token.classList.add(this.last < model ? "from-above" : "from-below");
       token.style.setProperty("--hops", String(Math.abs(model - this.last)));
@@ -58,8 +56,7 @@ export class Lanes {
     this.scroll.scrollLeft = this.scroll.scrollWidth;
     this.counts[model] = (this.counts[model] ?? 0) + 1;
     this.last = model;
-    this.seen.add(model);
-    this.setStates((lane) => (lane === model ? "writing" : this.seen.has(lane) ? "pending" : "idle"));
+    this.setStates((lane) => (lane === model ? "writing" : "pending"));
   }
 
   /** The answer is complete. names: now known, where they weren't before. */

@@ -12,7 +12,7 @@ export class LatencyPanel {
   /** histograms: pairs of a name and the metric without `_bucket`. */
   constructor(hint, histograms) {
     this.histograms = histograms;
-    this.panel = new Panel("Latency", hint);
+    this.panel = new Panel("Latency", hint, "wide");
     this.root = this.panel.root;
   }
 

@@ -3,15 +3,15 @@
 import { element } from "./element.js";
 
 export class Panel {
-  /** hint: one sentence on what is to be seen. wide: takes a whole row. */
-  constructor(title, hint, { wide = false } = {}) {
+  /** hint: one sentence on what is to be seen. size: "double" or "wide" for more than one column. */
+  constructor(title, hint, size = "single") {
     this.title = title;
     this.body = element("div", { class: "panel-body" });
     this.legend = element("ul", { class: "legend small" });
     this.table = element("table", {});
     this.details = element("details", { class: "as-table" }, element("summary", {}, "As a table"), this.table);
     this.root = element(
-      "section", { class: `card panel${wide ? " wide" : ""}`, "aria-label": title },
+      "section", { class: `card panel ${size}`, "aria-label": title },
       element("h3", {}, title), element("p", { class: "hint" }, hint), this.body, this.legend, this.details,
     );
   }

@@ -22,7 +22,7 @@ export class ThresholdControl {
     });
     this.input.value = String(value);
     this.output = element("output", { for: "threshold-value" });
-    const reset = element("button", { type: "button", class: "link", click: () => this.reset() }, "the server’s");
+    const reset = element("button", { type: "button", class: "link", click: () => this.reset() }, "the server’s value");
     this.root.replaceChildren(
       element("label", { for: "threshold-value" }, `Threshold ${name}`), this.input, this.output, reset,
       element("p", { class: "hint", id: "threshold-meaning" }, meaning),

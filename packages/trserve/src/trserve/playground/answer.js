@@ -10,11 +10,8 @@ class Token {
 }
 
 export class Answer {
-  /**
-   * names: of the models, by index. whole: the index of the model that writes all of it, for
-   * servers whose chunks don't say who made them. started: of performance.now().
-   */
-  constructor(names, started, whole = 0) {
+  /** names: of the models, by index. started: of performance.now(). */
+  constructor(names, started) {
     this.names = names;
     this.tokens = [];
     this.finish = null;
@@ -22,8 +19,14 @@ export class Answer {
     this.degraded = false;
     this.milliseconds = 0;
     this.started = started;
-    this.whole = whole;
+    this.whole = null;
     this.routed = false; // chunks say who made them
+  }
+
+  /** One model of these writes all of it, unless chunks say otherwise. */
+  writtenBy(names, model) {
+    this.names = names;
+    this.whole = model;
   }
 
   /** Take a chunk in; the tokens that are new. */
@@ -87,11 +90,12 @@ export class Answer {
     this.degraded ||= extension.degraded === true;
     const text = choice.delta?.content ?? "";
     if (extension.models) {
+      if (this.whole !== null) this.writtenBy([], null); // a group after all, its names come with the usage
       this.routed = true;
       const texts = tokenTexts(text, extension.models, choice.logprobs?.content);
       extension.models.forEach((model, i) => this.add(texts[i], model, extension.token_ids[i]));
     } else if (text) {
-      this.add(text, this.tokens.length > 0 && this.routed ? this.tokens.at(-1).model : this.whole, null);
+      this.add(text, this.whole ?? this.tokens.at(-1)?.model ?? 0, null);
     }
   }
 

@@ -9,6 +9,7 @@ const ENDS = { stop: "complete", length: "cut at the most tokens allowed" };
 export class AnswerView {
   constructor({ title, note }) {
     this.state = element("span", { class: "pill" }, "waiting for its turn");
+    this.note = element("p", { class: "hint" }, note);
     this.text = element("div", { class: "text", tabindex: "0", role: "group", "aria-label": `${title}: the text. Arrow keys go from token to token.` });
     this.legend = element("div", { class: "legend", role: "group", "aria-label": "Models. Press one to see its tokens alone." });
     this.figures = element("dl", { class: "figures" });
@@ -18,7 +19,7 @@ export class AnswerView {
     this.root = element(
       "article", { class: "card answer", "aria-label": title },
       element("div", { class: "row" }, element("h2", {}, title), this.state),
-      element("p", { class: "hint" }, note), this.bar, this.figures, this.legend, this.text, this.problem, this.inspector,
+      this.note, this.bar, this.figures, this.legend, this.text, this.problem, this.inspector,
     );
     this.cursor = new TokenCursor(this.text, this.inspector);
     this.picked = null;
@@ -44,6 +45,7 @@ export class AnswerView {
   end(ended = ENDS[this.answer.finish] ?? this.answer.finish ?? "complete") {
     this.say(this.answer.degraded ? `${ended}, degraded: a model failed on the way` : ended, "good");
     this.refresh();
+    this.answer?.tokens.forEach(({ model }, i) => { this.text.children[i].title = this.answer.name(model); });
   }
 
   fail(error, retry) {
@@ -71,6 +73,7 @@ export class AnswerView {
   refresh() {
     this.drawing = null;
     const { answer } = this;
+    if (!answer) return; // it was never sent
     const figures = [
       ["first token", seconds(answer.ttft)],
       ["tokens/s", significant(answer.tokensPerSecond)],

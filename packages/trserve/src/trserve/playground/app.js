@@ -102,12 +102,13 @@ async function run(list, again) {
   byId("answers").replaceChildren(...views.map((view) => view.root));
   byId("answers").classList.toggle("several", views.length > 1);
   byId("verdict").hidden = true;
+  byId("lanes").hidden = server.gateway; // there they show up with the first token of a group
   running = new AbortController();
   busy(true);
   const answers = [];
   const one = async (column, i) => {
     if (running.signal.aborted) return views[i].end("not sent");
-    const around = { server, view: views[i], lanes: i === 0 ? shownLanes(list) : null, signal: running.signal };
+    const around = { server, view: views[i], lanes: i === 0 ? lanes : null, signal: running.signal };
     try {
       answers[i] = await ask(request(column), { ...around, heard: (headers) => decision.showSent(headers) });
     } catch (error) {
@@ -125,14 +126,6 @@ async function run(list, again) {
   running = null;
   busy(false);
   conclude(list, views, answers, stopped);
-}
-
-// on a gateway the lanes are for answers of several models only: they show up with the first
-function shownLanes(list) {
-  if (!server.gateway) return lanes;
-  const group = server.group(byId("model").value);
-  byId("lanes").hidden = group === null;
-  return group !== null && list.length > 0 ? lanes : null;
 }
 
 function conclude(list, views, answers, stopped) {

@@ -16,7 +16,10 @@ export async function ask(request, { server, view, lanes = null, heard = () => {
   try {
     const { headers, chunks } = await openChat(chatBody(request), signal);
     heard(headers);
-    if (server.gateway) nameByHeaders(answer, headers, server);
+    if (server.gateway) {
+      view.note.textContent = [`by ${headers.get("x-routebalance-instance")}`, headers.get("x-routebalance-model")].join(" · ");
+      nameByHeaders(answer, headers, server);
+    }
     for await (const chunk of chunks) {
       const tokens = answer.take(chunk, performance.now());
       view.add(tokens);
@@ -36,10 +39,6 @@ export async function ask(request, { server, view, lanes = null, heard = () => {
 function nameByHeaders(answer, headers, server) {
   const model = headers.get("x-routebalance-model") ?? "";
   const group = server.group(model);
-  if (group) {
-    answer.names = group.models;
-  } else {
-    answer.names = server.concrete;
-    answer.whole = server.place(model);
-  }
+  if (group) answer.names = group.models;
+  else answer.writtenBy(server.concrete, server.place(model));
 }

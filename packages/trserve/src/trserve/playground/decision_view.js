@@ -19,8 +19,7 @@ export class DecisionView {
   /** The answer of `POST /v1/route`. */
   show({ instance, model, reason, weights, candidates }) {
     this.line.replaceChildren(
-      element("b", {}, instance ?? "No instance"),
-      instance ? ` (${model}) would take it: ${reason}` : ` can take it: ${reason}`,
+      element("b", {}, instance ?? "No choice to show"), instance ? ` (${model}) would take it now: ${reason}` : `: ${reason}`,
     );
     const ordered = [...candidates].sort((a, b) => (b.score ?? -1) - (a.score ?? -1));
     const top = Math.max(1e-9, ...ordered.map(({ score }) => score ?? 0), 1);
@@ -57,22 +56,22 @@ function candidateRow(each, chosen, weights, top) {
   return element(
     "tr", { class: chosen ? "chosen" : "" }, head, element("td", {}, each.model),
     element("td", { class: "number" }, (each.score ?? null) === null ? "–" : each.score.toFixed(3)),
-    element("td", { class: "bar-cell" }, scoreBar(contributions(each.terms, weights), top)),
+    element("td", { class: "bar-cell" }, scoreBar(each.terms && weights ? contributions(each.terms, weights) : [], top)),
     ...expected.map((text) => element("td", { class: "number" }, text)), ...load,
   );
 }
 
 /** What each goal adds to the score. Terms are from 0 to 1, before they are weighted. */
 export function contributions(terms, weights) {
-  return GOALS.map((goal) => (terms?.[goal] ?? 0) * weights[goal]);
+  return GOALS.map((goal) => terms[goal] * weights[goal]);
 }
 
 // decoration: the score is beside it
 function scoreBar(parts, top) {
   const bar = element("div", { class: "bar", "aria-hidden": "true" });
-  GOALS.forEach((goal, i) => {
-    const part = element("span", { class: `goal-${goal}` });
-    part.style.width = `${(100 * parts[i]) / top}%`;
+  parts.forEach((size, i) => {
+    const part = element("span", { class: `goal-${GOALS[i]}` });
+    part.style.width = `${(100 * size) / top}%`;
     bar.append(part);
   });
   return bar;

@@ -12,6 +12,8 @@ const GAUGES = ["up", "running", "waiting", "pending_tokens", "telemetry_age_sec
 export class GatewayPanels {
   constructor() {
     this.instances = new Panel("Instances", "What each instance has to do now, and how old that news is.", "wide");
+    this.table = element("table", { class: "instances" });
+    this.scroll = element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Instances, a table" }, this.table);
     this.decisions = new Panel("Decisions a second", "Requests sent to each instance.");
     this.load = new Panel("Requests in each instance", "Running and waiting, as the gateway knows it.");
     this.tokens = new Panel("Tokens a second", "Passed on from each instance.");
@@ -24,7 +26,8 @@ export class GatewayPanels {
   }
 
   update(history, now) {
-    const time = { now, window: history.window };
+    const order = [...history.latest("trgateway_instance_up", byInstance).keys()];
+    const time = { now, window: history.window, order };
     this.drawInstances(history);
     const perSecond = { ...time, unit: "/s" };
     drawLines(this.decisions, history.rate("trgateway_decisions_total", byInstance), perSecond);
@@ -59,13 +62,13 @@ export class GatewayPanels {
       element("td", { class: "number" }, seconds(age.get(name) ?? null)),
     ));
     const head = ["instance", "model", "state", "load", "running", "waiting", "pending tokens", "news of"];
-    const table = element(
-      "table", { class: "instances" }, element("caption", { class: "unseen" }, "Instances"),
+    this.table.replaceChildren(
+      element("caption", { class: "unseen" }, "Instances"),
       element("thead", {}, element("tr", {}, ...head.map((name) => element("th", { scope: "col" }, name)))),
       element("tbody", {}, ...rows),
     );
-    this.instances.body.replaceChildren(element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Instances, a table" }, table));
-    this.instances.details.hidden = true; // it is one
+    if (!this.scroll.isConnected) this.instances.body.replaceChildren(this.scroll); // which keeps its focus
+    this.instances.details.hidden = true; // it is a table
   }
 }
 

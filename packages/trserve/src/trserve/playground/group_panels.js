@@ -26,14 +26,15 @@ export class GroupPanels {
   }
 
   update(history, now) {
-    const time = { now, window: history.window };
     const names = [...history.latest("trserve_subserver_up", bySubserver).keys()];
+    const time = { now, window: history.window };
+    const perSecond = { ...time, order: names, unit: "/s" };
     this.drawStates(history, time, names);
-    drawLines(this.handoffs, history.rate("trserve_subserver_handoffs_sent_total", bySubserver), { ...time, unit: "/s" });
-    drawLines(this.tokens, history.rate("trserve_subserver_tokens_committed_total", bySubserver), { ...time, unit: "/s" });
+    drawLines(this.handoffs, history.rate("trserve_subserver_handoffs_sent_total", bySubserver), perSecond);
+    drawLines(this.tokens, history.rate("trserve_subserver_tokens_committed_total", bySubserver), perSecond);
     this.drawRouting(history, time);
     const thresholds = history.gauge("trserve_subserver_batch_threshold", bySubserver);
-    drawLines(this.thresholds, thresholds, { ...time, steps: true, whole: true, top: 2 });
+    drawLines(this.thresholds, thresholds, { ...time, order: names, steps: true, whole: true, top: 2 });
     this.latency.update(history);
   }
 
@@ -46,7 +47,7 @@ export class GroupPanels {
     ));
     const count = (lines, state) => significant(lines.get(state)?.at(-1)[1] ?? 0);
     const rows = names.map((name, i) => [name, ...STATES.map((state) => count(gauges[i], state))]);
-    this.states.draw(charts, [], [["model", ...STATES], ...rows]);
+    this.states.draw(charts, new Map(), [["model", ...STATES], ...rows]);
     this.states.legend.replaceChildren(...STATES.map((state) =>
       element("li", {}, element("span", { class: `swatch state-${state}` }), MEANINGS[state])));
   }
@@ -62,19 +63,23 @@ export class GroupPanels {
   }
 }
 
-/** Lines into a panel, with the newest values as its table. */
-export function drawLines(panel, lines, { read = significant, unit = "", ...options }) {
+/** Lines into a panel, and as its table. order: the names whose lines keep the same style in all panels. */
+export function drawLines(panel, lines, { order = [], read = significant, unit = "", ...options }) {
   if (lines.size === 0) {
     panel.empty("Nothing to show yet.");
     return;
   }
-  const rows = [...lines].map(([name, points]) => {
+  const known = [...new Set([...order, ...lines.keys()])];
+  const shown = known.filter((name) => lines.has(name));
+  const styles = new Map(shown.map((name) => [name, known.indexOf(name)]));
+  const rows = shown.map((name) => {
+    const points = lines.get(name);
     const last = points.map(([, value]) => value).filter(Number.isFinite);
     const mean = last.reduce((sum, value) => sum + value, 0) / Math.max(1, last.length);
     return [name, read(last.at(-1) ?? null), read(mean), read(Math.max(...last))];
   });
-  const chart = lineChart(lines, { title: panel.title, unit, ...options });
-  panel.draw([chart], [...lines.keys()], [["", `now${unit}`, "mean of the minute", "most"], ...rows]);
+  const chart = lineChart(lines, { title: panel.title, styles, unit, ...options });
+  panel.draw([chart], styles, [["", `now${unit}`, "mean of the minute", "most"], ...rows]);
 }
 
 function mostAtOnce(lines) {

@@ -12,6 +12,7 @@ const EXPLAINED = {
 
 export class Lanes {
   constructor(root) {
+    this.root = root;
     this.title = element("h2", {}, "Who writes which token");
     this.note = element("p", { class: "hint" });
     this.heads = element("div", { class: "lane-heads" });
@@ -45,6 +46,7 @@ export class Lanes {
   }
 
   add({ text, model }) {
+    this.root.hidden = false;
     while (model >= this.names.length) this.grow([...this.names, `model ${this.names.length}`]);
     const token = element("span", { class: `lane-token m${model % 6}` }, visible(text));
     token.style.gridArea = `${model + 1} / ${this.track.childElementCount + 1}`;

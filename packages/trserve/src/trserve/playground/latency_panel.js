@@ -27,7 +27,7 @@ export class LatencyPanel {
       return;
     }
     const table = [["", "p50", "p90", "p99"], ...rows.map(({ name, values }) => [name, ...values.map(seconds)])];
-    this.panel.draw(rows.map(row), [], table);
+    this.panel.draw(rows.map(row), new Map(), table);
   }
 }
 

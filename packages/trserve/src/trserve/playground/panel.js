@@ -16,11 +16,11 @@ export class Panel {
     );
   }
 
-  /** Draw charts; names are those of the legend, in the order of their colours. */
-  draw(charts, names, rows) {
+  /** Draw charts. styles: a map of each name in the legend to the number of its line's style. */
+  draw(charts, styles, rows) {
     this.body.replaceChildren(...charts);
     this.legend.replaceChildren(
-      ...names.map((name, i) => element("li", {}, element("span", { class: `swatch line-${i % 6}` }), name)),
+      ...[...styles].map(([name, style]) => element("li", {}, element("span", { class: `swatch line-${style % 6}` }), name)),
     );
     fillTable(this.table, this.title, rows);
     this.details.hidden = false;

@@ -272,7 +272,7 @@ def test_a_full_queue(
     page.get_by_role("button", name="Send").click()
     problem = page.locator(".problem")
     expect(problem).to_contain_text("Too many requests at the moment")
-    expect(problem).to_contain_text("Try again in 1 second")
+    expect(problem).to_contain_text("It asks to wait 1 second.")
     page.screenshot(path=shots / "full-queue.png")
     scripted.group.queue_limit = 100
     problem.get_by_role("button", name="Try again").click()

@@ -50,13 +50,16 @@ export class AnswerView {
 
   fail(error, retry) {
     this.say("failed", "bad");
-    const wait = error.retryAfter === null ? "" : ` Try again in ${counted(error.retryAfter, "second")}.`;
+    const wait = error.retryAfter ? `It asks to wait ${counted(error.retryAfter, "second")}.` : "";
     this.problem.replaceChildren(
-      element("p", {}, element("b", {}, error.title ?? "The page failed"), ". ", error.message, wait),
+      element("p", {}, element("b", {}, error.title ?? "The page failed"), element("br"), error.message),
+      element("p", {}, wait),
       element("button", { type: "button", click: retry }, "Try again"),
     );
     this.problem.hidden = false;
-    if (this.answer) this.refresh();
+    this.text.hidden = !this.answer?.tokens.length;
+    this.figures.hidden = this.text.hidden;
+    this.refresh();
   }
 
   /** How long it took beside the slowest, in a comparison. */
@@ -95,7 +98,8 @@ export class AnswerView {
       let button = this.legend.querySelector(`[data-model="${i}"]`);
       if (button === null) {
         button = element("button", { type: "button", class: `model m${i % 6}`, "data-model": String(i), "aria-pressed": "false", click: () => this.pick(i) });
-        this.legend.append(button);
+        const next = [...this.legend.children].find((other) => Number(other.dataset.model) > i);
+        this.legend.insertBefore(button, next ?? null);
       }
       const share = total > 0 ? ` · ${percent(count / total)}` : "";
       const text = `${answer.name(i)} ${answer.routed ? `${count}${share}` : ""}`;

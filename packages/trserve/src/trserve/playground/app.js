@@ -65,7 +65,7 @@ function complain(error) {
   const notice = byId("notice");
   notice.hidden = error === null;
   if (error === null) return;
-  notice.replaceChildren(element("b", {}, error.title), ` ${error.message}`);
+  notice.replaceChildren(element("b", {}, error.title), ". ", error.message);
   byId("server").textContent = error.status === 401 ? "locked" : "no answer";
   byId("server").className = "pill bad";
   if (error.status === 401) byId("key-menu").open = true;

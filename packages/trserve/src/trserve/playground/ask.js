@@ -26,11 +26,11 @@ export async function ask(request, { server, view, lanes = null, heard = () => {
       if (answer.routed) tokens.forEach((token) => lanes?.add(token));
     }
     view.end();
+    lanes?.end(answer.names);
   } catch (error) {
+    lanes?.end(answer.names, "stopped");
     if (error.name !== "AbortError") throw error;
     view.end("stopped");
-  } finally {
-    if (answer.tokens.length > 0) lanes?.end(answer.names);
   }
   return answer;
 }

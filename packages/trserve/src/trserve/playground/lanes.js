@@ -8,6 +8,7 @@ const EXPLAINED = {
   reading: "this model reads the prompt",
   pending: "another model has the request; what this one has read of it stays in its KV cache, so that it can go on as if it had never left",
   done: "the answer is complete",
+  stopped: "the answer ended early",
 };
 
 export class Lanes {
@@ -61,10 +62,10 @@ export class Lanes {
     this.setStates((lane) => (lane === model ? "writing" : "pending"));
   }
 
-  /** The answer is complete. names: now known, where they weren't before. */
-  end(names) {
+  /** state: "done" or "stopped". names: now known, where they weren't before. */
+  end(names, state = "done") {
     this.grow(names);
-    this.setStates(() => "done");
+    this.setStates(() => state);
     const said = this.names.map((name, i) => `${name} wrote ${counted(this.counts[i] ?? 0, "token")}`);
     this.scroll.setAttribute("aria-label", said.join(", "));
   }

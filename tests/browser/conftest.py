@@ -5,6 +5,7 @@ PLAYGROUND_SCREENSHOTS names a folder that pictures are kept in; else they go wh
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ import pytest
 from packages.trserve.tests.running_server import Demo, demo_server, serve_app
 from packages.trserve.tests.server_process import running_server
 from tests.browser.fake_gateway import FakeGateway
+from tests.browser.page_watch import PageWatch
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -56,26 +58,22 @@ def allowed_complaints() -> list[str]:
 def open_page(browser: Browser, allowed_complaints: list[str]) -> Iterator[OpenPage]:
     """Opens a URL in a context of its own. It may ask its own origin only, and not complain."""
     contexts = []
-    complaints: list[str] = []
-    elsewhere: list[str] = []
+    watch = PageWatch(allowed_complaints)
 
     def open_page(url: str, **options: Any) -> Page:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
         context.set_default_timeout(30_000)
         contexts.append(context)
         page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: said.type in ("error", "warning") and complaints.append(said.text))
-        page.on("request", lambda asked: asked.url.startswith(url) or elsewhere.append(asked.url))
+        watch.watch(page, url)
         page.goto(url)
         return page
 
     yield open_page
     for context in contexts:
         context.close()
-    unexpected = [each for each in complaints if not any(part in each for part in allowed_complaints)]
-    assert not unexpected, unexpected
-    assert not elsewhere, elsewhere
+    assert not watch.complaints
+    assert not watch.elsewhere
 
 
 @pytest.fixture(scope="session")
@@ -88,7 +86,8 @@ def profile_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def smol_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The demo pair, routed by R-Stitch."""
-    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
+    if importlib.util.find_spec("llama_cpp") is None:  # to import it is the server's business
+        pytest.skip("llama-cpp-python is not installed")
     source = ("--preset", "smol-rstitch")
     with running_server(tmp_path_factory.mktemp("smol"), source=source) as (_, url):
         yield url

@@ -26,11 +26,11 @@ GOALS = ("quality", "cost", "latency")
 
 @dataclass(frozen=True)
 class Instance:
-    """terms: of the score, by goal. split: the models by token of a routed pair."""
+    """terms: of the score, in the order of GOALS. split: a routed pair."""
 
     name: str
     model: str
-    terms: dict[str, float]
+    terms: tuple[float, float, float]
     usd: float
     seconds: float
     up: bool = True
@@ -38,12 +38,12 @@ class Instance:
 
 
 POOL = (
-    Instance("small-a", "qwen-0.6b", {"quality": 0.41, "cost": 0.95, "latency": 0.93}, 2e-6, 0.31),
-    Instance("small-b", "qwen-0.6b", {"quality": 0.41, "cost": 0.95, "latency": 0.84}, 2e-6, 0.64),
-    Instance("pair", "qwen-pair", {"quality": 0.67, "cost": 0.7, "latency": 0.71}, 1e-5, 1.2, split=True),
-    Instance("large-a", "qwen-32b", {"quality": 0.83, "cost": 0.0, "latency": 0.2}, 4.2e-5, 3.4),
-    Instance("large-b", "qwen-32b", {"quality": 0.83, "cost": 0.0, "latency": 0.0}, 4.2e-5, 4.1, up=False),
-)  # fmt: skip
+    Instance("small-a", "qwen-0.6b", (0.41, 0.95, 0.93), 2e-6, 0.31),
+    Instance("small-b", "qwen-0.6b", (0.41, 0.95, 0.84), 2e-6, 0.64),
+    Instance("pair", "qwen-pair", (0.67, 0.7, 0.71), 1e-5, 1.2, split=True),
+    Instance("large-a", "qwen-32b", (0.83, 0.0, 0.2), 4.2e-5, 3.4),
+    Instance("large-b", "qwen-32b", (0.83, 0.0, 0.0), 4.2e-5, 4.1, up=False),
+)
 WORDS = ["The", " answer", " comes", " from", " one", " of", " several", " servers", "."]
 MAKERS = [0, 0, 1, 0, 0, 0, 1, 1, 0]
 
@@ -112,7 +112,12 @@ class FakeGateway:
         self.bodies.append(body)
         if self.refuse_extension and "tokenrouter" in body:
             message = "Unknown parameter: tokenrouter."
-            error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
+            error = {
+                "message": message,
+                "type": "invalid_request_error",
+                "param": None,
+                "code": None,
+            }
             return JSONResponse({"error": error}, 400)
         chosen = decision(body)
         instance = next(each for each in POOL if each.name == chosen["instance"])
@@ -133,7 +138,9 @@ class FakeGateway:
         for at, chunk in enumerate(chunks(instance, "tokenrouter" in body)):
             if held and at == 3:
                 try:
-                    await asyncio.Event().wait()  # this response is cancelled when its client leaves
+                    await (
+                        asyncio.Event().wait()
+                    )  # this response is cancelled when its client leaves
                 finally:
                     self.left.set()
             yield f"data: {json.dumps(chunk)}\n\n"
@@ -148,7 +155,11 @@ def chunks(instance: Instance, by_model: bool) -> Iterator[dict[str, Any]]:
             choice["tokenrouter"] = {"models": [MAKERS[at]], "token_ids": [at]}
         yield {**head, "choices": [choice]}
     yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-    usage: dict[str, Any] = {"prompt_tokens": 5, "completion_tokens": len(WORDS), "total_tokens": 14}
+    usage: dict[str, Any] = {
+        "prompt_tokens": 5,
+        "completion_tokens": len(WORDS),
+        "total_tokens": 14,
+    }
     if instance.split:
         counts = {"qwen-s": MAKERS.count(0), "qwen-l": MAKERS.count(1)}
         usage["tokenrouter"] = {"completion_tokens_by_model": counts, "handoffs": 4}
@@ -160,34 +171,33 @@ def decision(body: dict[str, Any]) -> dict[str, Any]:
     wanted = body.get("routebalance", {}).get("weights", "balanced")
     if isinstance(wanted, str):
         wanted = dict(zip(GOALS, PRESETS[wanted], strict=True))
-    candidates = []
-    for at, instance in enumerate(POOL):
-        why_not = None if instance.up else "unhealthy"
-        if body["model"] not in ("auto", instance.model):
-            why_not = "model not allowed"
-        score = None
-        if why_not is None:
-            score = sum(wanted[goal] * instance.terms[goal] for goal in GOALS)
-        candidates.append(
-            {
-                "instance": instance.name,
-                "model": instance.model,
-                "candidate": why_not is None,
-                "why_not": why_not,
-                "score": score,
-                "quality": instance.terms["quality"],
-                "cost_usd": instance.usd,
-                "seconds": instance.seconds,
-                "terms": instance.terms if why_not is None else None,
-                "running": 3 + at,
-                "waiting": at,
-            }
-        )
-    best = max(candidates, key=lambda each: each["score"] or -1)
+    candidates = [candidate(at, body["model"], wanted) for at in range(len(POOL))]
+    best = max(candidates, key=lambda each: each["score"] or -1.0)
     return {
         "instance": best["instance"],
         "model": best["model"],
         "reason": "best score",
         "weights": wanted,
         "candidates": candidates,
+    }
+
+
+def candidate(at: int, model: str, weights: dict[str, float]) -> dict[str, Any]:
+    instance = POOL[at]
+    why_not = None if instance.up else "unhealthy"
+    if model not in ("auto", instance.model):
+        why_not = "model not allowed"
+    terms = dict(zip(GOALS, instance.terms, strict=True))
+    return {
+        "instance": instance.name,
+        "model": instance.model,
+        "candidate": why_not is None,
+        "why_not": why_not,
+        "score": None if why_not else sum(weights[goal] * terms[goal] for goal in GOALS),
+        "quality": terms["quality"],
+        "cost_usd": instance.usd,
+        "seconds": instance.seconds,
+        "terms": None if why_not else terms,
+        "running": 3 + at,
+        "waiting": at,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playwright.sync_api import expect
@@ -9,6 +10,7 @@ from playwright.sync_api import expect
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
+CONTRAST = Path(__file__).with_name("contrast.js").read_text("utf-8")
 SLOW = 60_000  # milliseconds, for models on a busy machine
 
 
@@ -49,7 +51,8 @@ def tokens_by(answer: Locator, model: int) -> int:
 def table_of(page: Page, panel: str) -> list[list[str]]:
     """A live panel's numbers as its table has them, read at one moment, head first."""
     rows: Any = page.get_by_role("region", name=panel, exact=True).evaluate(
-        "node => [...node.querySelectorAll('tr')].map(row => [...row.cells].map(cell => cell.textContent))"
+        """node => [...node.querySelectorAll("tr")].map(
+            row => [...row.cells].map(cell => cell.textContent))"""
     )
     assert isinstance(rows, list)
     return rows
@@ -58,3 +61,10 @@ def table_of(page: Page, panel: str) -> list[list[str]]:
 def fits(page: Page) -> bool:
     """Nothing has to be scrolled to sideways."""
     return bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+
+
+def assert_readable(page: Page) -> None:
+    """Every text has the contrast that WCAG's AA asks for."""
+    checked, faint = page.evaluate(CONTRAST)
+    assert checked > 60
+    assert not faint, faint

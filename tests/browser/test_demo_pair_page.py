@@ -13,7 +13,15 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from playwright.sync_api import expect
 
-from tests.browser.page_steps import connected, ended, fits, send, text_of, tokens_by
+from tests.browser.page_steps import (
+    assert_readable,
+    connected,
+    ended,
+    fits,
+    send,
+    text_of,
+    tokens_by,
+)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -99,17 +107,22 @@ def test_side_by_side(smol_url: str, open_page: OpenPage, pace: str) -> None:
 
 
 def test_pictures(smol_url: str, open_page: OpenPage, shots: Path) -> None:
-    """`playground.png` of the README is the first of these."""
-    for scheme, width in (("light", 1280), ("dark", 1280), ("light", 390)):
-        page = open_page(
-            smol_url, color_scheme=scheme, viewport={"width": width, "height": 1120}
-        )
-        send(page, "Explain why the sky is blue.")
-        name = {("light", 1280): "playground", ("light", 390): "playground-phone"}
+    """`playground.png` is the README's."""
+    for name, scheme, width in (
+        ("playground", "light", 1280),
+        ("playground-dark", "dark", 1280),
+        ("playground-phone", "light", 390),
+    ):
+        page = open_page(smol_url, color_scheme=scheme, viewport={"width": width, "height": 1180})
+        send(page, PROMPT)
         page.get_by_role("region", name="Latency").get_by_text("Whole request").first.wait_for()
-        page.screenshot(path=shots / f"{name.get((scheme, width), 'playground-dark')}.png")
-        if page.get_by_role("button", name="Side by side").is_visible():
-            page.get_by_role("button", name="Side by side").click()
-            ended(page, 3)
-            page.screenshot(path=shots / f"side-by-side-{scheme}-{width}.png", full_page=True)
+        page.screenshot(path=shots / f"{name}.png")
+        assert_readable(page)
+        assert fits(page)
+    compare = page.get_by_role("button", name="Side by side")
+    if compare.is_visible():
+        page.set_viewport_size({"width": 1280, "height": 1180})
+        compare.click()
+        ended(page, 3)
+        page.screenshot(path=shots / "side-by-side.png", full_page=True)
         assert fits(page)

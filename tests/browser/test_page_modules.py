@@ -29,7 +29,9 @@ def run(browser: Browser, profile_url: str) -> Run:
 
     def run(function: str, argument: Any = None) -> Any:
         load = "const load = name => import(`/playground/${name}.js`);"
-        return page.evaluate(f"async argument => {{ {load} return await ({function})(argument); }}", argument)
+        return page.evaluate(
+            f"async argument => {{ {load} return await ({function})(argument); }}", argument
+        )
 
     return run
 
@@ -62,7 +64,9 @@ def test_events_however_they_are_cut(run: Run, end: str) -> None:
 def test_metrics_as_prometheus_own_parser_reads_them(run: Run) -> None:
     registry = CollectorRegistry()
     odd = 'a"b\\c\nd}e,f="g"'
-    Counter("a_thing", "Help with {braces}", ["name", "b"], registry=registry).labels(odd, "").inc(3)
+    Counter("a_thing", "Help with {braces}", ["name", "b"], registry=registry).labels(odd, "").inc(
+        3
+    )
     Gauge("inf", "text", registry=registry).set(float("inf"))
     Gauge("small", "text", registry=registry).set(1.5e-9)
     Histogram("h", "text", ["le2"], registry=registry).labels("x").observe(0.3)
@@ -109,12 +113,11 @@ def test_percentiles(run: Run) -> None:
         counts = [chance.choice([0, 0, 1, 3, 40]) for _ in range(6)]
         cases.append((counts, chance.choice([0.5, 0.9, 0.99])))
     names = [*map(str, bounds), "+Inf"]
-    given = [
-        [list(zip(names, itertools.accumulate(counts), strict=True)), share]
-        for counts, share in cases
-    ]
-    for entries, _ in given:
+    given = []
+    for counts, share in cases:
+        entries = list(zip(names, itertools.accumulate(counts), strict=True))
         chance.shuffle(entries)
+        given.append((entries, share))
     got = run(
         """async cases => {
           const { buckets, percentile } = await load("percentiles");
@@ -176,7 +179,10 @@ def test_common_subsequence(run: Run) -> None:
 
 def test_rates_survive_a_restart_of_the_server(run: Run) -> None:
     counts = [(0, 10.0), (1, 14.0), (2, 14.0), (3, 3.0), (70, 5.0)]
-    pages = [[at, f'n_total{{to="a"}} {value}\n' + 'n_total{to="b"} 1\n' * (at > 0)] for at, value in counts]
+    pages = [
+        [at, f'n_total{{to="a"}} {value}\n' + 'n_total{to="b"} 1\n' * (at > 0)]
+        for at, value in counts
+    ]
     got = run(
         """async pages => {
           const { MetricsHistory } = await load("metrics_history");
@@ -192,8 +198,8 @@ def test_rates_survive_a_restart_of_the_server(run: Run) -> None:
         }""",
         pages,
     )
-    rates = [dict(rates) for rates, _ in got]
-    increases = [dict(increase) for _, increase in got]
+    rates: list[dict[str, list[list[float]]]] = [dict(rates) for rates, _ in got]
+    increases: list[dict[str, float]] = [dict(increase) for _, increase in got]
     assert rates[0] == {}
     assert rates[3]["a"] == [[1, 4], [2, 0], [3, 3]]  # 3 after 14: it began anew
     assert rates[3]["b"][0] == [1, 1]
@@ -219,7 +225,7 @@ def test_ticks(run: Run) -> None:
 
 def test_texts_of_several_tokens(run: Run) -> None:
     euro = list("€".encode())
-    cases = [
+    cases: list[list[Any]] = [
         ["a", [0], None, ["a"]],
         ["ab", [0, 1], [[97], [98]], ["a", "b"]],
         ["€", [0, 1], [euro[:1], euro[1:]], ["", "€"]],

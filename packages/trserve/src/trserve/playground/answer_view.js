@@ -4,7 +4,7 @@ import { element } from "./element.js";
 import { counted, percent, seconds, significant } from "./format.js";
 import { TokenCursor } from "./token_cursor.js";
 
-const ENDS = { stop: "complete", length: "cut at the most tokens allowed" };
+const ENDS = { stop: "complete", length: "ended at the token limit" };
 
 export class AnswerView {
   constructor({ title, note }) {

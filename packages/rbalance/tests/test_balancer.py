@@ -65,12 +65,15 @@ class Bench:
     stats: BalancerStats = field(default_factory=BalancerStats)
     state: InstanceState = field(default_factory=lambda: InstanceState(CLUSTER))
 
-    def open(self, predict: Any = None, deadline_s: float = 60.0, size: int = 8) -> Balancer:
+    def open(
+        self, predict: Any = None, deadline_s: float = 60.0, size: int = 8, instant: bool = False
+    ) -> Balancer:
         foresight = Foresight(
             predict or (lambda prompts: Foreseen(PRIOR.predictions(len(prompts)))),
             PRIOR,
             deadline_s,
             self.stats,
+            instant,
         )
         sizing = FixedSizing(BatchLimits(size, 0.02))
         return Balancer(self.state, self.policy, foresight, self.stats, sizing)
@@ -175,6 +178,20 @@ async def test_a_predictor_that_hangs_costs_its_deadline_once() -> None:
 
 
 @pytest.mark.asyncio
+async def test_an_instant_predictor_is_asked_without_a_thread() -> None:
+    bench, threads = Bench(), []
+
+    def predict(prompts: Sequence[str]) -> Foreseen:
+        threads.append(threading.current_thread())
+        return Foreseen(PRIOR.predictions(len(prompts)))
+
+    async with bench.open(predict, instant=True) as balancer:
+        found = await ask(balancer, *(request(key) for key in range(20)))
+    assert all(isinstance(each, Routed) for each in found)
+    assert set(threads) == {threading.current_thread()}
+
+
+@pytest.mark.asyncio
 async def test_who_asks_meanwhile_waits_for_a_turn_and_gets_predictions_too() -> None:
     bench, entered, go_on = Bench(), threading.Event(), threading.Event()
 
@@ -194,15 +211,16 @@ async def test_who_asks_meanwhile_waits_for_a_turn_and_gets_predictions_too() ->
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("instant", [False, True])
 async def test_a_predictor_that_fails_is_replaced_by_the_prior(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, instant: bool
 ) -> None:
     bench = Bench()
 
     def fail(prompts: Sequence[str]) -> Foreseen:
         raise MemoryError("embedder")
 
-    async with bench.open(fail) as balancer:
+    async with bench.open(fail, instant=instant) as balancer:
         found = await ask(balancer, request(1), request(2))
     assert all(isinstance(each, Routed) for each in found)
     assert bench.stats.predictor_failed >= 1

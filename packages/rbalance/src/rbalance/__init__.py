@@ -5,6 +5,7 @@ from importlib.metadata import version
 from rbalance.balancer import Balancer, Routed
 from rbalance.balancer_stats import BalancerStats
 from rbalance.batch import RouteRequest
+from rbalance.batching import AdaptiveSizing, NaturalSizing
 from rbalance.cluster import Cluster, Tier, article_cluster
 from rbalance.embedder import Embedder
 from rbalance.errors import (
@@ -17,10 +18,12 @@ from rbalance.errors import (
 )
 from rbalance.evaluation import Evaluation, evaluate
 from rbalance.explain import CandidateReport, Explanation
+from rbalance.fixed_predictor import FixedPredictor
 from rbalance.foresight import Foreseen, Foresight
 from rbalance.instance_state import InstanceState
 from rbalance.knn import KnnFit, KnnPredictor, fit_knn
 from rbalance.labelled_tables import read_labelled
+from rbalance.mapped_predictor import MappedPredictor
 from rbalance.policies.registry import Ingredients, open_policy
 from rbalance.predictions import Predictions, Predictor, Prior
 from rbalance.predictor_artefact import load_predictor, load_prior, save_predictor
@@ -42,6 +45,7 @@ from rbalance.weights import Weights, parse_weights
 __version__ = version("rbalance")
 
 __all__ = [
+    "AdaptiveSizing",
     "ArtefactError",
     "Balancer",
     "BalancerStats",
@@ -51,6 +55,7 @@ __all__ = [
     "Embedder",
     "Evaluation",
     "Explanation",
+    "FixedPredictor",
     "Foreseen",
     "Foresight",
     "Ingredients",
@@ -58,8 +63,10 @@ __all__ = [
     "KnnFit",
     "KnnPredictor",
     "LabelledPrompt",
+    "MappedPredictor",
     "MissingExtraError",
     "ModelSummary",
+    "NaturalSizing",
     "NoInstanceError",
     "Predictions",
     "Predictor",

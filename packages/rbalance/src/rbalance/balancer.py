@@ -225,6 +225,8 @@ class Balancer:
 
 def _rows(foreseen: Foreseen, rows: list[int]) -> Foreseen:
     given, vectors = foreseen.predictions, foreseen.vectors
+    if len(rows) == len(given.quality):
+        return foreseen
     at = np.array(rows, np.intp)
     predictions = Predictions(given.quality[at], given.length[at], given.from_prior[at])
     return type(foreseen)(predictions, None if vectors is None else vectors[at])

@@ -178,5 +178,7 @@ def unknown(name: str, known: Mapping[str, Any] | list[str] | tuple[str, ...]) -
 
 def _complaint(message: str, name: str, value: object) -> str:
     text = message.removeprefix("Value error, ").removeprefix("Input ")
-    shown = "" if name in ("api_key", "admin_key") or isinstance(value, dict) else f", not {value!r}"
+    shown = (
+        "" if name in ("api_key", "admin_key") or isinstance(value, dict) else f", not {value!r}"
+    )
     return text + shown

@@ -17,6 +17,7 @@ class ScriptedServer:
     answer: Answer
     url: str = ""
     paths: list[str] = field(default_factory=list)
+    heads: list[str] = field(default_factory=list)
     open: int = 0
     most_open: int = 0
 
@@ -27,6 +28,7 @@ class ScriptedServer:
             head = await reader.readuntil(b"\r\n\r\n")
             path = head.split(b" ", 2)[1].decode()
             self.paths.append(path)
+            self.heads.append(head.decode("latin-1").lower())
             answering = asyncio.ensure_future(self.answer(path, writer))
             leaving = asyncio.ensure_future(reader.read())
             await asyncio.wait([answering, leaving], return_when=asyncio.FIRST_COMPLETED)

@@ -62,6 +62,17 @@ async def test_readings_come_again_and_again() -> None:
         assert set(server.paths) == {"/metrics"}
 
 
+async def test_the_page_is_asked_for_uncompressed_and_with_the_instances_own_headers() -> None:
+    async with scripted(always(200, pages.VLLM)) as server, scraping() as scraper:
+        news: asyncio.Queue[Reading | str] = asyncio.Queue()
+        headers = {"authorization": "Bearer secret"}
+        scraper.watch("a", server.url, news.put_nowait, news.put_nowait, headers)
+        async with asyncio.timeout(20):
+            assert await news.get() == VLLM
+        assert "\r\naccept-encoding: identity\r\n" in server.heads[0]
+        assert "\r\nauthorization: bearer secret\r\n" in server.heads[0]
+
+
 @pytest.mark.parametrize(
     ("answer", "why"),
     [

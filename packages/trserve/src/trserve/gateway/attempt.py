@@ -71,8 +71,10 @@ _ANSWER = msgspec.json.Decoder(_Answer)
 
 
 class Attempt:
-    """name: the instance's, for errors. decision: headers about the choice. note: the same as a JSON
-    object for who asked for it: a field of the answer, or a comment before a stream's events.
+    """name: the instance's, for errors. decision: headers about the choice.
+
+    note: the same as a JSON object, for who asked for it: a field of the answer, or a comment
+    before a stream's events.
     """
 
     def __init__(

@@ -44,6 +44,10 @@ class CircuitBreaker:
             return "closed"
         return "open" if now < self._open_until else "half-open"
 
+    def opens_in(self, now: float) -> float:
+        """Seconds until a probe may pass; 0 while it isn't open."""
+        return 0.0 if self._open_until is None else max(0.0, self._open_until - now)
+
     def allows(self, now: float) -> bool:
         """Whether a request may be sent; when half-open, True makes it the probe.
 

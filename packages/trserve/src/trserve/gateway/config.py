@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
-from rbalance import Weights, parse_weights
 from rbalance import ConfigError as BalanceConfigError
+from rbalance import Weights, parse_weights
 from trsched.config import converted
 from trsched.errors import ConfigError
 
@@ -25,11 +27,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
-class _Strict(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Base of all sections: unknown settings are errors."""
-
-
-class WeightShares(_Strict):
+class WeightShares(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Three shares that sum to 1."""
 
     quality: float
@@ -37,7 +35,7 @@ class WeightShares(_Strict):
     latency: float
 
 
-class ModelSpec(_Strict):
+class ModelSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A model that instances serve, and what is expected of it.
 
     quality (0 to 1) and length (output tokens) stand where no predictor knows better. predict_as:
@@ -60,7 +58,7 @@ class ModelSpec(_Strict):
     capabilities: tuple[Capability, ...] = CAPABILITIES
 
 
-class GroupSpec(_Strict):
+class GroupSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A token-routed group, which the gateway starts as a server of its own (`trserve launch`).
 
     preset or config: as that command's. changes: as its `--set`.
@@ -72,7 +70,7 @@ class GroupSpec(_Strict):
     changes: list[str] = msgspec.field(default_factory=list, name="set")
 
 
-class InstanceSpec(_Strict):
+class InstanceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A server of one model, or a local group at one threshold.
 
     url: of an OpenAI-compatible server, without `/v1`. group: a local group's name instead, with
@@ -100,56 +98,66 @@ class InstanceSpec(_Strict):
     context: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
-class AliasSpec(_Strict):
+class AliasSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A name that stands for some models, with weights of its own if it has any."""
 
     models: Annotated[list[str], msgspec.Meta(min_length=1)]
     weights: str | WeightShares | None = None
 
 
-class Timeouts(_Strict):
-    """Seconds: to connect, until the first byte of an answer, and between two pieces of it."""
+class Timeouts(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Seconds: to connect, until the first byte of an answer, and between two pieces of it.
+
+    client_s: how long a client may read nothing of what there is.
+    """
 
     connect_s: Seconds = 2.0
     first_byte_s: Seconds = 120.0
     idle_s: Seconds = 60.0
+    client_s: Seconds = 300.0
 
 
-class Retries(_Strict):
-    """Before the first byte only, elsewhere if possible. budget: retries per request, in the mean."""
+class Retries(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Before the first byte only, elsewhere if possible.
+
+    attempts: most tries of one request. budget: retries per request, in the mean.
+    """
 
     attempts: Annotated[int, msgspec.Meta(ge=1, le=10)] = 3
     budget: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.2
 
 
-class Breaker(_Strict):
+class Breaker(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """After so many failures in a row an instance is left alone, first for `cooldown_s`."""
 
     failures: Annotated[int, msgspec.Meta(ge=1)] = 5
     cooldown_s: Seconds = 5.0
 
 
-class Checks(_Strict):
-    """How often instances are asked for their health and their load, in seconds."""
+class Checks(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """How often instances are asked for health and load, and how long an answer may take."""
 
     health_s: Seconds = 2.0
+    health_timeout_s: Seconds = 3.0
     telemetry_s: Seconds = 0.2
-    timeout_s: Seconds = 1.0
+    telemetry_timeout_s: Seconds = 1.0
 
 
-class Slo(_Strict):
+class Slo(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Weights lean toward latency while the mean time of requests is above `target_s`."""
 
     target_s: Seconds
 
 
-class GatewayConfig(_Strict):
+class GatewayConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """See the sections; `server` is read apart, by trserve.settings.
 
-    policy: as of `rbalance.open_policy`. predictor: a folder made by `rbalance fit`, or `none`.
-    tpot: `static`, `online`, or a folder made by `rbalance fit-tpot`. predict_deadline_s: after it
-    a batch is decided by the models' means. max_waiting: requests under way at once, beyond which
-    the gateway says 429. spare: instances that may be added while it runs.
+    policy: as of `rbalance.open_policy`. batching: `natural`: whoever came while the last batch was
+    decided is the next one; `adaptive`: as the article, batches wait for more requests.
+    predictor: a folder made by `rbalance fit`, or `none`. predict_deadline_s: after it a batch is
+    decided by the models' means. tpot: `static`, `online`, or a folder made by `rbalance fit-tpot`.
+    max_waiting: requests under way at once, beyond which the gateway says 429. spare: instances
+    that may be added while it runs.
     """
 
     models: Annotated[list[ModelSpec], msgspec.Meta(min_length=1)]
@@ -157,6 +165,7 @@ class GatewayConfig(_Strict):
     groups: list[GroupSpec] = []
     aliases: dict[str, AliasSpec] = {}
     policy: str = "route-balance"
+    batching: Literal["natural", "adaptive"] = "natural"
     weights: str | WeightShares = "balanced"
     predictor: str = "none"
     predict_deadline_s: Seconds = 0.25
@@ -174,9 +183,23 @@ class GatewayConfig(_Strict):
         return next(model for model in self.models if model.name == name)
 
 
+_SECTIONS: dict[str, type[msgspec.Struct]] = {
+    "models": ModelSpec,
+    "instances": InstanceSpec,
+    "groups": GroupSpec,
+    "aliases": AliasSpec,
+    "timeouts": Timeouts,
+    "retries": Retries,
+    "breaker": Breaker,
+    "checks": Checks,
+    "slo": Slo,
+    "weights": WeightShares,
+}
+
+
 def gateway_config(data: dict[str, Any]) -> GatewayConfig:
     """Checked in every way that the text alone allows. Raises ConfigError naming the field."""
-    config = converted(data, GatewayConfig, "configuration")
+    config = _converted(data)
     _check_names(config)
     for at, instance in enumerate(config.instances):
         check_instance(config, instance, f"instances[{at}]")
@@ -222,6 +245,22 @@ def weights_of(given: str | WeightShares, field: str) -> Weights:
         return Weights(given.quality, given.cost, given.latency)
     except BalanceConfigError as error:
         raise ConfigError(field, str(error).partition(": ")[2]) from error
+
+
+def _converted(data: dict[str, Any]) -> GatewayConfig:
+    """Msgspec names the object of an unknown field: name the field itself, and one alike."""
+    try:
+        return converted(data, GatewayConfig, "configuration")
+    except ConfigError as error:
+        unknown = re.search(r"Object contains unknown field `(.+)`", error.message)
+        if unknown is None:
+            raise
+        section = re.sub(r"\[.*", "", error.field)
+        known = _SECTIONS.get(section, GatewayConfig).__struct_fields__
+        whole = "" if error.field == "configuration" else f"{error.field}."
+        close = get_close_matches(unknown[1], known, n=1)
+        hint = f", did you mean {close[0]!r}?" if close else ""
+        raise ConfigError(f"{whole}{unknown[1]}", f"unknown setting{hint}") from error
 
 
 def _check_names(config: GatewayConfig) -> None:

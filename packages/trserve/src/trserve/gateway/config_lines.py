@@ -8,7 +8,7 @@ import yaml
 
 
 def line_of(text: str, field: str) -> int | None:
-    """The line (from 1) of a dotted path like `instances[2].url`; of the nearest part that is there.
+    """The line (from 1) of a path like `instances[2].url`, or of the nearest part that is there.
 
     None for a path of which nothing is there, or a text that is no YAML.
     """

@@ -18,7 +18,7 @@ def decision_headers(instance: Instance, routed: Routed, trip: Trip) -> Headers:
     headers = [
         (b"x-routebalance-instance", _ascii(instance.name)),
         (b"x-routebalance-model", _ascii(instance.spec.model)),
-        (b"x-routebalance-reason", _ascii(_reason(routed, trip))),
+        (b"x-routebalance-reason", _ascii(reason_of(routed, trip))),
     ]
     if routed.terms is not None:
         headers.append((b"x-routebalance-scores", msgspec.json.encode(_scores(routed))))
@@ -30,7 +30,7 @@ def decision_note(instance: Instance, routed: Routed, trip: Trip) -> bytes:
     told: dict[str, Any] = {
         "instance": instance.name,
         "model": instance.spec.model,
-        "reason": _reason(routed, trip),
+        "reason": reason_of(routed, trip),
         "predicted_tokens": routed.predicted_tokens,
     }
     if routed.terms is not None:
@@ -38,7 +38,8 @@ def decision_note(instance: Instance, routed: Routed, trip: Trip) -> bytes:
     return msgspec.json.encode(told)
 
 
-def _reason(routed: Routed, trip: Trip) -> str:
+def reason_of(routed: Routed, trip: Trip) -> str:
+    """In a few words."""
     after = "" if trip.failed is None else f", after {trip.failed.reason} elsewhere"
     if routed.terms is None:
         return "policy" + after

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -15,11 +15,11 @@ import structlog
 from rbalance import NoInstanceError
 from trserve.errors import ApiError
 from trserve.gateway.attempt import Attempt, AttemptFailedError, Progress, Stored
-from trserve.gateway.decision import decision_headers, decision_note
+from trserve.gateway.decision import decision_headers, decision_note, reason_of
 from trserve.gateway.flight import Flight, Stop, stopped_error
 
 if TYPE_CHECKING:
-    from rbalance import Balancer, InstanceState, Routed, RouteRequest
+    from rbalance import Balancer, InstanceState, Routed, RouteRequest, Terms
     from rbalance.policies.policy import Policy
     from trserve.gateway.ask import Ask
     from trserve.gateway.gateway_metrics import GatewayMetrics
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from trserve.gateway.reply import Reply
     from trserve.gateway.retry_budget import RetryBudget
     from trserve.gateway.route_requests import RouteRequests
+    from trserve.gateway.tracing import RequestSpan
 
 _log = structlog.get_logger("trserve.gateway")
 
@@ -44,13 +45,19 @@ class Trip:
     headers: dict[str, str]
     flight: Flight
     reply: Reply
+    span: RequestSpan
     tries: int = 0
     not_on: tuple[int, ...] = ()
     failed: AttemptFailedError | None = None
     instance: Instance | None = None
     progress: Progress | None = None
     first_at: float | None = None
-    predicted_s: float | None = field(default=None)
+    terms: Terms | None = None
+    decided_at: float = 0.0
+
+    def decided_s(self, now: float) -> float:
+        """Seconds since the last decision."""
+        return now - self.decided_at
 
 
 class Dispatcher:
@@ -100,7 +107,7 @@ class Dispatcher:
             except asyncio.CancelledError:
                 if (why := trip.flight.interrupted()) is None:
                     raise
-                if why == "client left" or not await self._stopped(trip, why):
+                if why in ("client left", "client stalled") or not await self._stopped(trip, why):
                     return
             finally:
                 self._landed(trip, request)
@@ -108,12 +115,17 @@ class Dispatcher:
     async def _once(self, trip: Trip, request: RouteRequest) -> bool:
         """Whether it was answered; False: to be decided anew, nothing has been tried."""
         flight = trip.flight
-        flight.enter("waiting", self._loop.time())
-        trip.instance = trip.progress = trip.first_at = None
-        routed = await self._balancer.route(request)
-        instance = self.pool.find(routed.instance)
-        if instance is None:  # removed since the decision
-            return False
+        asked_at = self._loop.time()
+        flight.enter("waiting", asked_at)
+        trip.instance = trip.progress = trip.first_at = trip.terms = None
+        with trip.span.decide() as deciding:
+            routed = await self._balancer.route(request)
+            trip.decided_at = self._loop.time()
+            self._metrics.decision_took(trip.decided_at - asked_at)
+            instance = self.pool.find(routed.instance)
+            if instance is None:  # removed since the decision
+                return False
+            deciding.decided(instance.name, instance.spec.model, reason_of(routed, trip))
         trip.instance = instance
         async with self._turn(instance, flight):
             if not instance.breaker.allows(self._loop.time()):
@@ -141,18 +153,17 @@ class Dispatcher:
         self, trip: Trip, request: RouteRequest, instance: Instance, routed: Routed
     ) -> None:
         trip.progress = progress = Progress(lambda tokens: self._wrote(trip, request, tokens))
-        trip.predicted_s = None if routed.terms is None else routed.terms.seconds
-        headers = decision_headers(instance, routed, trip)
+        trip.terms = routed.terms
+        told = decision_headers(instance, routed, trip)
         note = decision_note(instance, routed, trip) if trip.ask.options.explain else b""
-        attempt = Attempt(instance.name, trip.reply, trip.flight, progress, headers, note)
+        attempt = Attempt(instance.name, trip.reply, trip.flight, progress, told, note)
         began = self._loop.time()
+        headers = {**trip.headers, **instance.headers}
         try:
-            await attempt.run(
-                self._session,
-                instance.url + trip.path,
-                instance.body(trip.ask.fields),
-                {**trip.headers, **instance.headers},
-            )
+            with trip.span.upstream(instance.name, instance.spec.model, headers) as trying:
+                body = instance.body(trip.ask.fields)
+                await attempt.run(self._session, instance.url + trip.path, body, headers)
+                trying.answered(progress.status)
         except AttemptFailedError as error:
             if error.at_fault:
                 self._fault(instance, error.reason)
@@ -190,9 +201,7 @@ class Dispatcher:
             self._state.progress(request.key, trip.progress.tokens, now)
         flight = self._state.release(request.key, now)
         if flight is not None and flight.written > 1 and trip.first_at is not None:
-            self._policy.observe(
-                flight.instance, flight.written - 1, now - trip.first_at, now
-            )
+            self._policy.observe(flight.instance, flight.written - 1, now - trip.first_at, now)
 
     def _fault(self, instance: Instance, why: str) -> None:
         opened = instance.breaker.opened

@@ -12,7 +12,7 @@ from trsched.errors import ConfigError
 from trserve.gateway.config import CAPABILITIES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rbalance import Tier
     from trserve.gateway.circuit_breaker import CircuitBreaker
@@ -26,18 +26,27 @@ class Instance:
     headers: sent with every request. model_json: its server's name of the model, as JSON.
     extension: fields for the request's `tokenrouter` object, of a group at a threshold.
     permits: taken for each request sent; None without a limit. flights: what is on its way.
-    checked, why: what the last health check said. draining: it gets nothing new.
+    checked, why: what the last health check said. telemetry_failure: of the last reading that
+    failed. draining: it gets nothing new;
+    on_empty is called when the last of what it has is gone.
     """
 
     def __init__(
-        self, number: int, spec: InstanceSpec, url: str, key: str | None, breaker: CircuitBreaker
+        self,
+        number: int,
+        spec: InstanceSpec,
+        url: str,
+        key: str | None,
+        breaker: CircuitBreaker,
+        capabilities: int,
+        context: int,
     ) -> None:
         self.number = number
         self.spec = spec
         self.name = spec.name
         self.url = url.rstrip("/")
         self.headers = {} if key is None else {"authorization": f"Bearer {key}"}
-        self.model_json = msgspec.json.encode(spec.upstream_model or spec.model)
+        self.model_json = msgspec.json.encode(spec.upstream_model or spec.group or spec.model)
         given = {"threshold": spec.threshold, "only": spec.only}
         self.extension = {
             name: msgspec.Raw(msgspec.json.encode(value))
@@ -45,13 +54,16 @@ class Instance:
             if value is not None
         }
         self.breaker = breaker
+        self.capabilities = capabilities
+        self.context = context
         limit = spec.concurrency
         self.permits = None if limit is None else asyncio.Semaphore(limit)
         self.flights: set[Flight] = set()
         self.checked = True
         self.why = ""
+        self.telemetry_failure = ""
         self.draining = False
-        self.drained = asyncio.Event()
+        self.on_empty: Callable[[], None] | None = None
 
     def body(self, fields: dict[str, msgspec.Raw]) -> bytes:
         """A request's body for this server: the client's, byte by byte, with the model renamed."""
@@ -65,8 +77,8 @@ class Instance:
     def landed(self, flight: Flight) -> None:
         """A request has ended here."""
         self.flights.discard(flight)
-        if self.draining and not self.flights:
-            self.drained.set()
+        if self.draining and not self.flights and self.on_empty is not None:
+            self.on_empty()
 
 
 def key_of(spec: InstanceSpec, field: str) -> str | None:
@@ -99,4 +111,4 @@ def tier_of(spec: InstanceSpec, model: ModelSpec) -> Tier:
 
 def capability_bits(names: Sequence[str]) -> int:
     """Bit i for CAPABILITIES[i]."""
-    return sum(1 << CAPABILITIES.index(name) for name in set(names))  # type: ignore[arg-type]
+    return sum(1 << CAPABILITIES.index(name) for name in set(names))

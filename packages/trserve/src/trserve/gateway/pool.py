@@ -13,6 +13,7 @@ from trserve.gateway.instance import Instance, key_of, tier_of
 
 if TYPE_CHECKING:
     from rbalance import InstanceState, Tier
+    from trserve.gateway.local_groups import GroupServer
 
 Placed = Callable[[int, "Tier"], None]
 
@@ -20,35 +21,34 @@ Placed = Callable[[int, "Tier"], None]
 class Pool:
     """Everything happens on the event loop.
 
-    groups: URLs and keys of the local groups, by name. on_placed: told the number and tier of each
-    new instance (time-per-token models keep a prior for each number).
+    groups: the local ones, by name. on_placed: told the number and tier of each new instance
+    (time-per-token models keep a prior for each number). changes: instances added or
+    drained so far.
     """
 
     def __init__(
         self,
         config: GatewayConfig,
         state: InstanceState,
-        groups: dict[str, tuple[str, str]],
+        groups: dict[str, GroupServer],
         on_placed: Placed,
     ) -> None:
         self.config = config
         self._state = state
         self._groups = groups
         self._on_placed = on_placed
+        self.changes = 0
         self._by_name: dict[str, Instance] = {}
         self._by_number: dict[int, Instance] = {}
-
-    def __iter__(self) -> object:
-        return iter(list(self._by_name.values()))
 
     @property
     def instances(self) -> list[Instance]:
         """All that are there, draining ones too, in the order they came."""
         return list(self._by_name.values())
 
-    def at(self, number: int) -> Instance:
+    def find(self, number: int) -> Instance | None:
         """By the balancer's number."""
-        return self._by_number[number]
+        return self._by_number.get(number)
 
     def named(self, name: str) -> Instance | None:
         """By name."""
@@ -61,7 +61,9 @@ class Pool:
             raise ConfigError(f"{field}.name", f"{spec.name!r} is there already")
         url, key = spec.url, key_of(spec, field)
         if spec.group is not None:
-            url, key = self._groups[spec.group]
+            server = self._groups[spec.group]
+            server.check(spec, field)
+            url, key = server.url, server.key
         assert url is not None
         tier = tier_of(spec, self.config.model(spec.model))
         same = next((each for each in self.instances if each.url == url.rstrip("/")), None)
@@ -70,21 +72,24 @@ class Pool:
         breaker = CircuitBreaker(
             BreakerSettings(self.config.breaker.failures, self.config.breaker.cooldown_s)
         )
-        instance = Instance(number, spec, url, key, breaker)
+        instance = Instance(number, spec, url, key, breaker, tier.capabilities, tier.context)
         self._by_name[spec.name] = self._by_number[number] = instance
+        self.changes += 1
         return instance
 
     def drain(self, instance: Instance) -> None:
         """Send it nothing more; what it has goes on."""
         instance.draining = True
         self._state.drain(instance.number)
-        if not instance.flights:
-            instance.drained.set()
+        self.changes += 1
+        if not instance.flights and instance.on_empty is not None:
+            instance.on_empty()
 
     def remove(self, instance: Instance) -> None:
         """Forget it. What is still on its way there is tried elsewhere, or told of the removal."""
         if self._by_name.pop(instance.name, None) is None:
             return
+        instance.on_empty = None
         self.drain(instance)
         for flight in list(instance.flights):
             flight.stop("instance removed")

@@ -66,8 +66,4 @@ class Reply:
 
 def passed_on(upstream: tuple[tuple[bytes, bytes], ...]) -> Headers:
     """An instance's response headers, less those that are not the client's."""
-    return [
-        (name, value)
-        for raw, value in upstream
-        if (name := raw.lower()) not in _NOT_PASSED_ON
-    ]
+    return [(name, value) for raw, value in upstream if (name := raw.lower()) not in _NOT_PASSED_ON]

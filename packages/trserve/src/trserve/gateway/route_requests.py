@@ -23,12 +23,12 @@ class RouteRequests:
 
     def __init__(self, config: GatewayConfig, pool: Pool) -> None:
         self._pool = pool
+        self._seen = -1
         self.configure(config)
 
     def configure(self, config: GatewayConfig) -> None:
         """Use these aliases from now on."""
         self._models = [model.name for model in config.models]
-        self._windows = {model.name: model.context for model in config.models}
         self._aliases = {name: tuple(alias.models) for name, alias in config.aliases.items()}
         self._weights = {
             name: weights_of(alias.weights, f"aliases.{name}.weights")
@@ -48,7 +48,7 @@ class RouteRequests:
         instance knows, and its refusal is better than the gateway's guess.
         """
         models = self._allowed(ask)
-        widest = max(self._room(models), default=1)
+        widest = self._widest(models) or 1
         answer = min(ask.max_tokens or _LIKELY_ANSWER, widest)
         prompt = min(ask.prompt_tokens, widest)
         if ask.max_tokens is None:
@@ -70,7 +70,7 @@ class RouteRequests:
         """Whether some other instance has more room than one that found the prompt too long."""
         if than is None:
             return False
-        return max(self._room(self._allowed(ask)), default=0) > self._window(than)
+        return self._widest(self._allowed(ask)) > than.context
 
     def refusal(self, ask: Ask, error: NoInstanceError) -> ApiError:
         """Why nobody may take it, as the client should hear it."""
@@ -86,7 +86,11 @@ class RouteRequests:
         if allowed and lacking:
             message = f"No model of this pool supports: {', '.join(lacking)}."
             return ApiError(400, message, param=lacking[0], code="unsupported")
-        code = "no_candidate" if ask.max_usd < float("inf") or ask.max_seconds < float("inf") else "no_instance"
+        code = (
+            "no_candidate"
+            if ask.max_usd < float("inf") or ask.max_seconds < float("inf")
+            else "no_instance"
+        )
         headers = {"retry-after": "2"}
         message = str(error)
         return ApiError(503, message[:1].upper() + message[1:] + ".", code=code, headers=headers)
@@ -104,7 +108,9 @@ class RouteRequests:
         if ask.model in self._models:
             return (ask.model,)
         upstream = {
-            each.spec.model for each in self._pool.instances if each.spec.upstream_model == ask.model
+            each.spec.model
+            for each in self._pool.instances
+            if each.spec.upstream_model == ask.model
         }
         if not upstream:
             raise self._unknown(ask.model, "model")
@@ -113,15 +119,19 @@ class RouteRequests:
     def _weights_for(self, ask: Ask) -> Weights | None:
         return ask.weights or self._weights.get(ask.model)
 
-    def _room(self, models: tuple[str, ...] | None) -> list[int]:
-        return [
-            self._window(each)
-            for each in self._pool.instances
-            if not each.draining and (models is None or each.spec.model in models)
-        ]
-
-    def _window(self, instance: Instance) -> int:
-        return instance.spec.context or self._windows[instance.spec.model]
+    def _widest(self, models: tuple[str, ...] | None) -> int:
+        """The largest window there is, in tokens; kept until instances come or go."""
+        if self._seen != self._pool.changes:
+            self._seen = self._pool.changes
+            self._known: dict[tuple[str, ...] | None, int] = {}
+        if models not in self._known:
+            open_ = [
+                each.context
+                for each in self._pool.instances
+                if not each.draining and (models is None or each.spec.model in models)
+            ]
+            self._known[models] = max(open_, default=0)
+        return self._known[models]
 
     def _unknown(self, name: str, param: str) -> ApiError:
         message = f"The model {name!r} does not exist. There are: {', '.join(self.names)}."

@@ -92,8 +92,10 @@ class TelemetryScraper:
         return reading
 
     async def _fetch(self, url: str, headers: Mapping[str, str] | None) -> bytes:
+        # The session may leave compressed bodies as they are, for those that it only passes on.
+        plain = {"accept-encoding": "identity", **(headers or {})}
         async with self._session.get(
-            url, headers=headers, allow_redirects=False, timeout=aiohttp.ClientTimeout()
+            url, headers=plain, allow_redirects=False, timeout=aiohttp.ClientTimeout()
         ) as response:
             if response.status != 200:
                 kind = _FetchError if response.status >= 500 else _UnsuitableError

@@ -51,8 +51,8 @@ async function connect() {
 
 function modelChosen() {
   const group = server.group(byId("model").value);
-  const title = server.gateway ? `gateway · ${server.concrete.length} models` : byId("model").value;
-  byId("server").textContent = group && !server.gateway ? `${title} · ${group.router}` : title;
+  const served = group ? `${byId("model").value} · ${group.router}` : byId("model").value;
+  byId("server").textContent = server.gateway ? "gateway" : served;
   byId("server").className = "pill good";
   threshold.show(group?.threshold);
   compare.hidden = columns().length < 2;

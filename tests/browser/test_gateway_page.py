@@ -150,12 +150,11 @@ def test_instances_and_decisions(gateway_url: str, open_page: OpenPage) -> None:
 def test_it_can_be_read_and_fits(
     gateway_url: str, open_page: OpenPage, scheme: str, shots: Path
 ) -> None:
-    """`playground-gateway.png` of the README is one of these."""
     page = open_page(gateway_url, color_scheme=scheme, viewport={"width": 1280, "height": 1120})
     send(page, "Explain why the sky is blue.")
     expect(page.get_by_role("region", name="Latency")).to_contain_text("p99")
     expect(page.locator(".candidates")).to_be_visible()
-    page.screenshot(path=shots / f"playground-gateway{'' if scheme == 'light' else '-dark'}.png")
+    page.screenshot(path=shots / f"gateway-{scheme}.png")
     assert_readable(page)
     for width in (320, 768, 1280):
         page.set_viewport_size({"width": width, "height": 900})

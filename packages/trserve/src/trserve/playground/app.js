@@ -126,6 +126,7 @@ async function run(list, again) {
   running = null;
   busy(false);
   conclude(list, views, answers, stopped);
+  explainSoon(); // the instances have other loads now
 }
 
 function conclude(list, views, answers, stopped) {

@@ -94,8 +94,8 @@ export class Lanes {
   }
 }
 
-/** What a token looks like in its lane, where white space is all that it may be. */
+/** What a token looks like in its lane: it may be white space, or have no text of its own. */
 function visible(text) {
-  if (text === "") return "∅";
+  if (text === "") return "·";
   return text.trim() === "" ? text.replaceAll("\n", "⏎").replaceAll(/\s/g, "␣") : text.trim();
 }

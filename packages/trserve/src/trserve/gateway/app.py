@@ -7,6 +7,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from trserve import __version__
+from trserve.endpoints import playground
 from trserve.errors import http_error_response
 from trserve.gateway import admin, info_endpoints
 from trserve.gateway.api_description import describe
@@ -28,6 +29,7 @@ def create_gateway_app(gateway: Gateway) -> FastAPI:
     app.state.gateway = gateway
     app.include_router(info_endpoints.router)
     app.include_router(admin.router)
+    app.include_router(playground.router)
     app.add_exception_handler(HTTPException, http_error_response)
     app.add_exception_handler(RequestValidationError, validation_error_response)
     describe(app)

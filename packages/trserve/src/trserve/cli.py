@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from trserve import cli_gateway, cli_tuning, help_texts
+from trserve import cli_bench, cli_gateway, cli_tuning, help_texts
 from trserve.cli_options import (
     AsJson,
     Changes,
@@ -242,6 +242,9 @@ app.command(help=help_texts.GATEWAY, short_help="Stand in front of servers; choo
 )
 app.command(help=help_texts.KEY, short_help="Make a key for a client of the gateway.")(
     cli_gateway.key
+)
+app.command(help=help_texts.BENCH, short_help="Load a server and measure its latencies.")(
+    cli_bench.bench
 )
 
 

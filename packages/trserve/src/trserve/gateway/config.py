@@ -106,11 +106,15 @@ class AliasSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
 
 
 class Timeouts(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Seconds: to connect, until the first byte of an answer, and between two pieces of it."""
+    """Seconds: to connect, until the first byte of an answer, and between two pieces of it.
+
+    client_s: how long a client may read nothing of what there is.
+    """
 
     connect_s: Seconds = 2.0
     first_byte_s: Seconds = 120.0
     idle_s: Seconds = 60.0
+    client_s: Seconds = 300.0
 
 
 class Retries(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):

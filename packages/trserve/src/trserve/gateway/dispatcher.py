@@ -107,7 +107,7 @@ class Dispatcher:
             except asyncio.CancelledError:
                 if (why := trip.flight.interrupted()) is None:
                     raise
-                if why == "client left" or not await self._stopped(trip, why):
+                if why in ("client left", "client stalled") or not await self._stopped(trip, why):
                     return
             finally:
                 self._landed(trip, request)

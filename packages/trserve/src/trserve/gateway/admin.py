@@ -159,6 +159,7 @@ def report(gateway: Gateway, instance: Instance) -> InstanceReport:
     """How an instance is."""
     view, at = gateway.state.view, instance.number
     now = asyncio.get_running_loop().time()
+    gateway.state.refresh(now)  # decisions do, but there may be none for long
     age = float(gateway.state.telemetry.age(now)[at])
     up = bool(view.healthy[at])
     return InstanceReport(

@@ -109,7 +109,7 @@ async def add_instance(request: Request, gateway: CurrentGateway) -> InstanceRep
 
 
 @router.delete(
-    "/instances/{name}",
+    "/instances/{name:path}",
     summary="Drain an instance, then remove it",
     responses=documented_errors(*_ERRORS, 404),
 )

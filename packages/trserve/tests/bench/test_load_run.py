@@ -330,3 +330,15 @@ def test_a_connection_is_used_again_after_done_alone() -> None:
     assert [record.failure for record in load.records()] == [None] * 3
     assert all(record.ended <= ended[record.number] for record in load.records())
     assert load.server.connections == 1
+
+
+def test_a_connection_that_breaks_after_done_breaks_no_response() -> None:
+    async def answer(load: Load, exchange: Exchange) -> None:
+        await exchange.head()
+        await exchange.event(text("a", "stop"))
+        await exchange.piece(b"data: [DONE]\n\n")
+        exchange.hang_up()
+
+    load = under_load(answer, lambda run: run.closed_loop(1, 2))
+    assert [record.failure for record in load.records()] == [None] * 2
+    assert load.server.connections == 2

@@ -100,7 +100,8 @@ def test_document_and_records(
 
     records = [json.loads(line) for line in saved.read_text().splitlines()]
     assert [record["number"] for record in records] == list(range(12))
-    assert [record["output_tokens"] for record in records] == asked
+    # on connections of their own, requests may overtake each other
+    assert sorted(record["output_tokens"] for record in records) == sorted(asked)
     for name in ("ttft", "tpot", "e2e"):
         values = [record[name] for record in records]
         assert document[name]["n"] == 12
@@ -126,12 +127,11 @@ def test_failures_by_kind(
         "garbage": ("broken_stream", "{what"),
         "html": ("broken_stream", ""),
         "event": ("error_event", "model died"),
-        "silent": ("timeout", ""),
     }
     saved = tmp_path / "records"
     document = bench(
         capsys,
-        *(server.url, "--clients", 1, "--requests", len(expected) + 1, "--timeout", 2),
+        *(server.url, "--clients", 1, "--requests", len(expected) + 1),
         *("--prompts", prompts(tmp_path, *expected, "good"), "--save", saved),
         *("--output-tokens", 4),
     )
@@ -149,7 +149,18 @@ def test_failures_by_kind(
         assert document[name]["n"] == 1
     assert document["itl"]["n"] == 3
     assert document["output"]["total"] == 4
-    assert document["e2e"]["max"] < 2  # the timeout is in no latency
+
+
+def test_a_server_that_never_ends_its_answer(
+    capsys: pytest.CaptureFixture[str], server: StreamServer, tmp_path: Path
+) -> None:
+    silent = prompts(tmp_path, "silent")
+    document = bench(
+        capsys, server.url, "--burst", 2, "--timeout", 0.2, "--prompts", silent, status=1
+    )
+    assert document["failures"]["timeout"]["count"] == 2
+    assert document["ttft"] is document["e2e"] is None
+    assert document["seconds"] >= 0.2
 
 
 def test_refused(capsys: pytest.CaptureFixture[str]) -> None:

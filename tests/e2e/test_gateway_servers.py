@@ -220,6 +220,7 @@ def test_its_health_and_its_load_are_known_or_known_to_be_unknown(served: Served
 
 def test_many_at_once(served: Served) -> None:
     """Sixteen streams of different lengths, all whole."""
+
     def ask(number: int) -> int:
         with httpx.Client(timeout=120) as client:
             body = {**ASKED, "model": "auto", "max_tokens": 2 + number, "stream": True}

@@ -127,7 +127,7 @@ ENDINGS = {
 
 @pytest.mark.parametrize("concurrency", [None, 2])
 def test_any_mix_of_endings_leaves_nothing(upstreams, gateways, concurrency: int | None) -> None:
-    """Requests that end in every way, held and let go in any order, their clients leaving or not."""
+    """Requests end in every way, held and let go in any order, their clients leaving or not."""
     gates: dict[str, Gate] = {}
 
     async def as_told(exchange: Exchange) -> None:
@@ -181,7 +181,7 @@ def test_any_mix_of_endings_leaves_nothing(upstreams, gateways, concurrency: int
             assert under_way <= len(gates)
 
         def teardown(self) -> None:
-            for key, sock in self.open:
+            for key, _ in self.open:
                 gates[key].open()
             for _, sock in self.open:
                 sock.settimeout(20)

@@ -56,7 +56,7 @@ def slow_reader(gateway, **fields):
 
 def wait_until_still(exchange) -> int:
     """How many bytes the upstream could write until nobody took more."""
-    seen = []
+    seen: list[int] = []
 
     def still() -> bool:
         seen.append(exchange.written)

@@ -91,7 +91,9 @@ def test_two_gateways_in_front_of_the_same_instances(upstreams, gateways, fresh:
 
     for server in servers:
         server.pages["/metrics"] = page(server)
-    both = [gateways(servers, each={"metrics_path": "/metrics"}, timeouts=PATIENT) for _ in range(2)]
+    both = [
+        gateways(servers, each={"metrics_path": "/metrics"}, timeouts=PATIENT) for _ in range(2)
+    ]
     counts = burst(both, servers)
     assert sum(counts) == REQUESTS
     assert herding(counts) <= 1.3, counts

@@ -40,6 +40,14 @@ def remove(gateway, name: str, mode: str = "drain") -> httpx.Response:
     return response
 
 
+def wait_until_gone(gateway, name: str) -> None:
+    until(lambda: name not in gateway.instances())
+
+
+def wait_for_exchanges(servers, count: int) -> None:
+    until(lambda: sum(len(each.exchanges) for each in servers) > count)
+
+
 def test_one_is_added_and_used(upstreams, gateways) -> None:
     old, new = upstreams(count=2)
     gateway = gateways([old])
@@ -175,14 +183,15 @@ def test_nothing_hangs_while_everything_changes(upstreams, gateways) -> None:
         asked = [pool.submit(ask, number) for number in range(6)]
         for turn in range(24):
             name = f"new-{turn}"
-            assert add(gateway, name, servers[turn % 4], concurrency=1 + turn % 3).status_code == 201
-            until(lambda turn=turn: sum(len(each.exchanges) for each in servers) > 4 * turn)
+            added = add(gateway, name, servers[turn % 4], concurrency=1 + turn % 3)
+            assert added.status_code == 201
+            wait_for_exchanges(servers, 4 * turn)
             mode = ("now", "drain")[turn % 2]
             assert remove(gateway, name, mode).status_code == 200
             if turn % 8 == 0:
                 for each in "ab":
                     remove(gateway, each, mode)
-                    until(lambda each=each: each not in gateway.instances())
+                    wait_until_gone(gateway, each)
                     assert add(gateway, each, servers[ord(each) - ord("a")]).status_code == 201
         over.set()
         assert all(each.result(20) > 0 for each in asked)
@@ -252,7 +261,10 @@ def test_a_bad_file_changes_nothing(upstreams, gateways, name: str) -> None:
         waiting = pool.submit(gateway.chat)
         server.wait_for(1)
         answer = rewritten(gateway, BAD[name])
-        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_configuration")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (
+            400,
+            "invalid_configuration",
+        )
         (report,) = gateway.instances().values()
         assert (report["name"], report["state"], report["in_flight"]) == ("a", "up", 1)
         gate.open()

@@ -89,7 +89,7 @@ def narrow_and_wide(upstreams, gateways):
 )
 def test_what_is_too_long_for_one_goes_to_another(narrow_and_wide, fields: dict[str, Any]) -> None:
     """(17)"""
-    narrow, wide, gateway = narrow_and_wide
+    narrow, _, gateway = narrow_and_wide
     for _ in range(5):
         assert gateway.chat(**fields).headers["x-routebalance-instance"] == "w"
     assert not narrow.exchanges

@@ -9,6 +9,10 @@ from packages.trserve.tests.gateway.gate import Gate
 from packages.trserve.tests.gateway.upstream_answers import always, held, polite
 
 
+def wait_for_waiting(gateway, count: int) -> None:
+    until(lambda: gateway.in_flight()["a"][0] == count)
+
+
 def test_no_more_than_allowed_are_sent(upstreams, gateways) -> None:
     gates = [Gate() for _ in range(7)]
 
@@ -20,7 +24,7 @@ def test_no_more_than_allowed_are_sent(upstreams, gateways) -> None:
     with ExitStack() as stack:
         for number in range(7):
             stack.enter_context(gateway.sent(seed=number))
-            until(lambda number=number: gateway.in_flight()["a"][0] == number + 1)
+            wait_for_waiting(gateway, number + 1)
         assert [exchange.json["seed"] for exchange in server.wait_for(2)] == [0, 1]
         for number, gate in enumerate(gates):
             gate.open()

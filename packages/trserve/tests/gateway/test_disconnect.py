@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -126,10 +127,8 @@ def test_many_leave_at_any_moment(upstreams, gateways) -> None:
         with gateway.sent(stream=True, max_tokens=1 + number) as sock:
             if number % 3 == 0:
                 sock.settimeout(0.01)
-                try:
+                with suppress(TimeoutError):
                     sock.recv(1 + 40 * number)
-                except TimeoutError:
-                    pass
     gateway.wait_for_responses(60)
     gateway.wait_until_idle()
     until(lambda: all(server.open == 0 for server in servers))

@@ -57,7 +57,7 @@ def test_others_are_served_meanwhile(upstreams, gateways) -> None:
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_no_first_byte_in_time(upstreams, gateways, silent, stream: bool) -> None:
-    """It is tried elsewhere; if there is nobody else, the client hears of the instance's silence."""
+    """It is tried elsewhere; if there is nobody else, the client hears of the silence."""
     first, second = upstreams(silent, polite)
     gateway = gateways([first, second], timeouts={**LATE, "first_byte_s": 0.5})
     with ThreadPoolExecutor(4) as pool:

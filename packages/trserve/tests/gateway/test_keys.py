@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import yaml
@@ -12,7 +13,7 @@ from packages.trserve.tests.gateway.running_gateway import HI
 from packages.trserve.tests.gateway.upstream_answers import held, polite
 from trserve.gateway.keys_file import key_digest
 
-KEYS = {
+KEYS: dict[str, dict[str, Any]] = {
     "alice": {"models": ["small"], "concurrency": 1},
     "bob": {"requests_per_minute": 2},
     "carol": {"tokens_per_minute": 50},
@@ -28,7 +29,7 @@ def bearer(key: str) -> dict[str, str]:
 def guarded(upstreams, gateways, tmp_path):
     path = tmp_path / "keys.yaml"
 
-    def write(keys: dict[str, dict]) -> None:
+    def write(keys: dict[str, dict[str, Any]]) -> None:
         lines = [
             {"name": name, "sha256": key_digest(f"key-{name}".encode()).hex(), **limits}
             for name, limits in keys.items()
@@ -52,7 +53,8 @@ def guarded(upstreams, gateways, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("who", "code"), [(None, "missing_api_key"), ("wrong", "invalid_api_key"), ("é", "invalid_api_key")]
+    ("who", "code"),
+    [(None, "missing_api_key"), ("wrong", "invalid_api_key"), ("é", "invalid_api_key")],
 )
 def test_nobody_else_comes_in(guarded, who: str | None, code: str) -> None:
     server, gateway, _, _ = guarded

@@ -150,9 +150,8 @@ BAD = [
     ("models:\n  - {name: m}\nretrys: {}\n", 3, "retrys"),
     ("models:\n  - {name: m\n", 3, ""),
     (
-        "models:\n  - {name: m}\ninstances:\n  - name: a\n    model: m\n    url: http://x:1\n"
-        "    api_key_env: UNSET_KEY\n",
-        7,
+        "models: [{name: m}]\ninstances:\n  - {name: a, model: m, url: 'http://x', api_key_env: NO}\n",
+        3,
         "instances[0].api_key_env",
     ),
     ("models:\n  - {name: m}\npredictor: /nowhere\n", 3, "predictor"),

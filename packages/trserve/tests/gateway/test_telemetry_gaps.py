@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -44,13 +45,19 @@ def shown(upstreams, gateways):
     return gate, servers, gateway
 
 
+def failed(gateway, name: str) -> dict[str, Any]:
+    """Its report, once telemetry has failed."""
+    until(lambda: gateway.instances()[name]["telemetry_failure"])
+    report: dict[str, Any] = gateway.instances()[name]
+    return report
+
+
 def test_it_is_visible(shown) -> None:
     _, servers, gateway = shown
     *gaps, good = gateway.instances()
     until(lambda: gateway.instances()[good]["telemetry_age_s"] is not None)
     for name, (_, why) in zip(gaps, GAPS.values(), strict=True):
-        until(lambda name=name: gateway.instances()[name]["telemetry_failure"])
-        report = gateway.instances()[name]
+        report = failed(gateway, name)
         assert why in report["telemetry_failure"]
         assert report["telemetry_age_s"] is None
         assert report["state"] == "up"

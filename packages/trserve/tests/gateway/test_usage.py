@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from packages.trserve.tests.gateway.upstream_answers import (
@@ -17,7 +19,7 @@ from packages.trserve.tests.gateway.upstream_answers import (
 TEXT = [chat_chunk("Hel"), chat_chunk("lo"), chat_chunk("", finish="stop")]
 
 
-def used(count: int, chunk: dict) -> dict:
+def used(count: int, chunk: dict[str, Any]) -> dict[str, Any]:
     return {**chunk, "usage": usage(count)}
 
 

@@ -39,14 +39,14 @@ DEMO_PAIR: dict[str, Any] = {
     "models": [
         {"name": "small", "quality": 0.41, "price_in": 0.06, "price_out": 0.06, "tpot_s": 0.011},
         {"name": "large", "quality": 0.62, "price_in": 0.15, "price_out": 0.15, "tpot_s": 0.03},
-        {"name": "both", "predict_as": {"small": 0.4, "large": 0.6}, "tpot_s": 0.024},
+        {"name": "both", "predict_as": {"small": 0.3, "large": 0.7}, "tpot_s": 0.018}
+        | {"price_in": 0.09, "price_out": 0.09},
     ],
     "groups": [{"name": "pair", "preset": "smol-rstitch"}],
     "instances": [
-        {"name": "small alone", "model": "small", "group": "pair", "only": "smollm2-slm8"},
-        {"name": "both, τ = 0.5", "model": "both", "group": "pair", "threshold": 0.5},
-        {"name": "both, τ = 0.2", "model": "both", "group": "pair", "threshold": 0.2},
-        {"name": "large alone", "model": "large", "group": "pair", "only": "smollm2-135m-instruct"},
+        {"name": "small-alone", "model": "small", "group": "pair", "only": "smollm2-slm8"},
+        {"name": "token-routed", "model": "both", "group": "pair", "threshold": 0.3},
+        {"name": "large-alone", "model": "large", "group": "pair", "only": "smollm2-135m-instruct"},
     ],
 }
 
@@ -101,8 +101,9 @@ def test_picture(tmp_path: Path, open_page: OpenPage, shots: Path) -> None:
     with running_gateway(tmp_path, DEMO_PAIR) as url:
         page = open_page(url, viewport={"width": 1280, "height": 1180})
         connected(page)
-        expect(page.locator(".candidates tbody tr")).to_have_count(4)
+        page.get_by_role("button", name="quality", exact=True).click()
+        expect(page.locator(".decided b")).to_have_text("token-routed")
         answer = send(page, "What is the capital of France?")
         expect(page.get_by_role("region", name="Latency")).to_contain_text("p99")
-        expect(answer).to_contain_text("by ")
+        expect(answer).to_contain_text("by token-routed")
         page.screenshot(path=shots / "playground-gateway.png")

@@ -17,7 +17,6 @@ from playwright.sync_api import expect
 
 from packages.trserve.tests.server_process import server_process
 from tests.browser.page_steps import assert_readable, connected, ended, send, tokens_by
-from trserve.schemas.generation_request import Extension
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -93,17 +92,21 @@ def test_its_own_numbers_are_in_the_panels(url: str, open_page: OpenPage) -> Non
     expect(chart.get_by_role("listitem")).to_contain_text(["cheap-1", "good-1"])
 
 
+@pytest.fixture
+def demo_pair_url(tmp_path: Path) -> Iterator[str]:
+    with running_gateway(tmp_path, DEMO_PAIR) as url:
+        yield url
+
+
 @pytest.mark.models
 @pytest.mark.slow
-@pytest.mark.skipif("only" not in Extension.model_fields, reason="needs a request's own routing")
-def test_picture(tmp_path: Path, open_page: OpenPage, shots: Path) -> None:
+def test_picture(demo_pair_url: str, open_page: OpenPage, shots: Path) -> None:
     """`playground-gateway.png` is the README's."""
-    with running_gateway(tmp_path, DEMO_PAIR) as url:
-        page = open_page(url, viewport={"width": 1280, "height": 1180})
-        connected(page)
-        page.get_by_role("button", name="quality", exact=True).click()
-        expect(page.locator(".decided b")).to_have_text("token-routed")
-        answer = send(page, "What is the capital of France?")
-        expect(page.get_by_role("region", name="Latency")).to_contain_text("p99")
-        expect(answer).to_contain_text("by token-routed")
-        page.screenshot(path=shots / "playground-gateway.png")
+    page = open_page(demo_pair_url, viewport={"width": 1280, "height": 1180})
+    connected(page)
+    page.get_by_role("button", name="quality", exact=True).click()
+    expect(page.locator(".decided b")).to_have_text("token-routed")
+    answer = send(page, "What is the capital of France?")
+    expect(page.get_by_role("region", name="Latency")).to_contain_text("p99")
+    expect(answer).to_contain_text("by token-routed")
+    page.screenshot(path=shots / "playground-gateway.png")

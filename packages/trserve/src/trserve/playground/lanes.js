@@ -80,6 +80,7 @@ export class Lanes {
   end(names, state = "done") {
     this.queue.flush();
     this.grow(names);
+    this.scroll.scrollLeft = this.scroll.scrollWidth; // names may take more room than before
     this.setStates(() => state);
     const said = this.names.map((name, i) => `${name} wrote ${counted(this.counts[i] ?? 0, "token")}`);
     this.scroll.setAttribute("aria-label", said.join(", "));

@@ -220,6 +220,7 @@ class Gateway:
     def rows(self) -> list[InstanceRow]:
         """The instances as they are, for metrics."""
         now = asyncio.get_running_loop().time()
+        self.state.refresh(now)  # decisions do, but there may be none for long
         view, age = self.state.view, self.state.telemetry.age(now)
         return [
             InstanceRow(

@@ -22,6 +22,7 @@ from rbalance.instance_state import InstanceState
 from rbalance.policies.policy import Placements
 from rbalance.policies.registry import Ingredients, open_policy
 from rbalance.predictions import Predictions, Prior
+from rbalance.weights import Weights
 
 CLUSTER = article_cluster()
 PRIOR = Prior(
@@ -41,6 +42,7 @@ class Watched:
     """A policy that remembers what it was asked and fails where it is told to."""
 
     uses_vectors: ClassVar[bool] = False
+    draws: ClassVar[bool] = False
     fails_for: str = ""
     batches: list[Batch] = field(default_factory=list)
 
@@ -63,12 +65,15 @@ class Bench:
     stats: BalancerStats = field(default_factory=BalancerStats)
     state: InstanceState = field(default_factory=lambda: InstanceState(CLUSTER))
 
-    def open(self, predict: Any = None, deadline_s: float = 60.0, size: int = 8) -> Balancer:
+    def open(
+        self, predict: Any = None, deadline_s: float = 60.0, size: int = 8, instant: bool = False
+    ) -> Balancer:
         foresight = Foresight(
             predict or (lambda prompts: Foreseen(PRIOR.predictions(len(prompts)))),
             PRIOR,
             deadline_s,
             self.stats,
+            instant,
         )
         sizing = FixedSizing(BatchLimits(size, 0.02))
         return Balancer(self.state, self.policy, foresight, self.stats, sizing)
@@ -94,6 +99,40 @@ async def test_requests_are_decided_in_batches_and_are_then_in_flight() -> None:
     for key in range(20):
         assert bench.state.release(key, 0.0) is not None
     assert not bench.state.view.waiting.any()
+
+
+@pytest.mark.asyncio
+async def test_an_answer_says_why_and_how_long_an_answer_is_expected() -> None:
+    bench = Bench()
+    weights = Weights(0.2, 0.3, 0.5)
+    async with bench.open() as balancer:
+        asked = [request(1, weights=weights), request(2, models=(PRIOR.models[1],), max_tokens=20)]
+        free, bound = await ask(balancer, *asked)
+    assert isinstance(free, Routed)
+    assert isinstance(bound, Routed)
+    for routed, tokens in ((free, 50), (bound, 20)):
+        assert routed.predicted_tokens == tokens
+        tier, terms = CLUSTER.instances[routed.instance], routed.terms
+        assert terms is not None
+        assert terms.quality == pytest.approx(PRIOR.quality[CLUSTER.models.index(tier.model)])
+        assert terms.usd == pytest.approx((10 * tier.price_in + tokens * tier.price_out) / 1e6)
+        assert terms.seconds == pytest.approx(tier.tpot_s * tokens + 10 / tier.prefill_rate)
+    assert free.terms is not None
+    parts = zip(weights, (free.terms.quality, free.terms.cost, free.terms.latency), strict=True)
+    assert free.terms.score == pytest.approx(sum(share * term for share, term in parts))
+    assert bound.terms is not None
+    assert (bound.terms.cost, bound.terms.latency) == (1, 1), "equal candidates"
+
+
+@pytest.mark.asyncio
+async def test_a_policy_without_scores_gives_no_terms() -> None:
+    bench = Bench()
+    bench.policy.inner = open_policy("passthrough", Ingredients(CLUSTER, PRIOR))
+    async with bench.open() as balancer:
+        (routed,) = await ask(balancer, request(1))
+    assert isinstance(routed, Routed)
+    assert routed.terms is None
+    assert routed.predicted_tokens == 50
 
 
 @pytest.mark.asyncio
@@ -139,15 +178,49 @@ async def test_a_predictor_that_hangs_costs_its_deadline_once() -> None:
 
 
 @pytest.mark.asyncio
+async def test_an_instant_predictor_is_asked_without_a_thread() -> None:
+    bench, threads = Bench(), []
+
+    def predict(prompts: Sequence[str]) -> Foreseen:
+        threads.append(threading.current_thread())
+        return Foreseen(PRIOR.predictions(len(prompts)))
+
+    async with bench.open(predict, instant=True) as balancer:
+        found = await ask(balancer, *(request(key) for key in range(20)))
+    assert all(isinstance(each, Routed) for each in found)
+    assert set(threads) == {threading.current_thread()}
+
+
+@pytest.mark.asyncio
+async def test_who_asks_meanwhile_waits_for_a_turn_and_gets_predictions_too() -> None:
+    bench, entered, go_on = Bench(), threading.Event(), threading.Event()
+
+    def predict(prompts: Sequence[str]) -> Foreseen:
+        entered.set()
+        go_on.wait(60)
+        return Foreseen(PRIOR.predictions(len(prompts)))
+
+    async with bench.open(predict) as balancer:
+        routing = asyncio.create_task(balancer.route(request(1)))
+        await asyncio.to_thread(entered.wait, 60)
+        explaining = asyncio.create_task(balancer.explain(request(2)))
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.wait_for(asyncio.gather(routing, explaining), 30)
+    assert bench.stats.predictor_late == 0
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("instant", [False, True])
 async def test_a_predictor_that_fails_is_replaced_by_the_prior(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, instant: bool
 ) -> None:
     bench = Bench()
 
     def fail(prompts: Sequence[str]) -> Foreseen:
         raise MemoryError("embedder")
 
-    async with bench.open(fail) as balancer:
+    async with bench.open(fail, instant=instant) as balancer:
         found = await ask(balancer, request(1), request(2))
     assert all(isinstance(each, Routed) for each in found)
     assert bench.stats.predictor_failed >= 1
@@ -159,9 +232,12 @@ async def test_what_nothing_can_take_is_told_why() -> None:
     bench = Bench()
     bench.state.drain(0)
     async with bench.open() as balancer:
-        wide, fine = await ask(balancer, request(1, prompt_tokens=99_000), request(2))
+        wide, fine = await ask(
+            balancer, request(1, prompt_tokens=99_000, not_on=(0, 3, 4)), request(2)
+        )
     assert isinstance(wide, NoInstanceError)
-    assert "of 13, 12 are open; of these 12 have no room for 99100 tokens" in str(wide)
+    assert "of 13, 12 are open; of these 12 have no room for 99100 tokens, 0 lack" in str(wide)
+    assert "capability and 2 are excluded; allowed models: all" in str(wide)
     assert isinstance(fine, Routed)
     assert bench.stats.no_instance == 1
     assert bench.stats.stale_instances == 13, "nobody has told of itself"
@@ -232,6 +308,7 @@ async def test_who_still_waits_at_the_end_is_cancelled() -> None:
         ({"needs": -1}, "needs"),
         ({"max_usd": float("nan")}, "max_usd"),
         ({"max_seconds": -1.0}, "max_seconds"),
+        ({"not_on": (2, -1)}, "not_on"),
     ],
 )
 def test_requests_that_cannot_be_are_refused_where_they_are_made(

@@ -111,6 +111,17 @@ def test_instances_come_and_go_while_requests_are_in_flight() -> None:
         InstanceState(PAIR, capacity=4).add(tier("huge"))
 
 
+def test_a_cluster_may_begin_empty() -> None:
+    empty = Cluster((tier("small", 0), tier("large", 0)))
+    with pytest.raises(ConfigError, match="capacity: there must be room for an instance"):
+        InstanceState(empty)
+    state = InstanceState(empty, capacity=2)
+    assert not state.view.healthy.any()
+    assert (state.congested(), state.stale(0.0)) == (0, 0)
+    assert state.add(tier("large")) == 0
+    assert state.view.model[0] == 1
+
+
 def test_congestion_is_the_share_of_open_instances_with_waiting_requests() -> None:
     state = InstanceState(PAIR)
     assert state.congested() == 0

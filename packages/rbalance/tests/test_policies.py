@@ -24,6 +24,7 @@ from rbalance.policies.route_llm import fit_route_llm
 from rbalance.policies.semantic_router import SemanticRouter, fit_semantic_router
 from rbalance.policies.tabi import Tabi
 from rbalance.predictions import Predictions
+from rbalance.weights import Weights
 
 POOL = synthetic_pool()
 CLUSTER = article_cluster()
@@ -292,3 +293,34 @@ def test_ceilings_of_a_request_are_kept() -> None:
     assert MODEL_OF[found[0]] == 0
     assert found[1] == -1
     assert MODEL_OF[found[2]] == 3
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_every_policy_keeps_off_the_instances_a_request_bars(name: str) -> None:
+    policy = open_policy(name, OF)
+    barred = [tuple(range(12)), (12, 3, 99), (), tuple(range(13))]
+    requests = [
+        RouteRequest(key=at, prompt="p", prompt_tokens=5, max_tokens=9, not_on=not_on)
+        for at, not_on in enumerate(barred)
+    ]
+    given = POOL.workload(np.arange(4.0), CLUSTER)
+    made = Batch.of(requests, CLUSTER.models, given.predictions, given.vectors)
+    found = policy.decide(made, InstanceState(CLUSTER), 0.0).instance.tolist()
+    assert found[0] == 12
+    assert found[1] not in {12, 3, -1}
+    assert found[2] >= 0
+    assert found[3] == -1
+
+
+def test_a_request_s_own_weights_count_for_it_alone() -> None:
+    own = [None, Weights(1, 0, 0), None, Weights(0, 0, 1)]
+    requests = [
+        RouteRequest(key=at, prompt="p", prompt_tokens=5, max_tokens=900, weights=weights)
+        for at, weights in enumerate(own)
+    ]
+    known = expecting([[0.3, 0.5, 0.9, 0.7]] * 4).predictions
+    made = Batch.of(requests, CLUSTER.models, known)
+    policy, state = route_balance("0/1/0"), InstanceState(CLUSTER)
+    assert MODEL_OF[policy.decide(made, state, 0.0).instance].tolist() == [0, 2, 0, 0]
+    assert MODEL_OF[policy.scores(made, state.view).argmax(axis=1)].tolist() == [0, 2, 0, 0]  # type: ignore[attr-defined]
+    assert Batch.of(requests[:1], CLUSTER.models, known).weights is None

@@ -250,8 +250,18 @@ def test_a_cluster_grows_in_proportion() -> None:
     assert [tier.instances for tier in scaled(CLUSTER, 13).tiers] == [3, 5, 3, 2]
     with pytest.raises(ConfigError, match="3 are fewer than the 4 tiers"):
         scaled(CLUSTER, 3)
-    with pytest.raises(ConfigError, match="there is no instance"):
-        Cluster((replace(CLUSTER.tiers[0], instances=0),))
+
+
+def test_a_simulation_needs_an_instance() -> None:
+    workload = POOL.workload(np.zeros(1), CLUSTER)
+    empty = Cluster(tuple(replace(tier, instances=0) for tier in CLUSTER.tiers))
+    assert empty.models == CLUSTER.models
+    with pytest.raises(ConfigError, match="tiers: there is no instance"):
+        scaled(empty, 13)
+    with pytest.raises(ConfigError, match="tiers: there is no instance to send a request to"):
+        Simulation(empty, workload, [open_policy("infaas", OF)], DEPLOYMENTS["instant"])
+    with pytest.raises(ConfigError, match="tiers: there must be one"):
+        Cluster(())
 
 
 def test_a_pool_is_kept_in_a_file_and_another_file_is_refused(tmp_path: Path) -> None:

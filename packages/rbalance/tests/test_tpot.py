@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packages.rbalance.tests.arrays import NAN, f32
+from rbalance.cluster import Tier
 from rbalance.errors import ArtefactError, ConfigError, TrainingError
 from rbalance.tpot.features import (
     FEATURES,
@@ -21,7 +23,7 @@ from rbalance.tpot.features import (
     feature_rows,
     unknown_state,
 )
-from rbalance.tpot.model import TpotQuery
+from rbalance.tpot.model import TpotModel, TpotQuery
 from rbalance.tpot.online import OnlineTpot
 from rbalance.tpot.record import TpotRecord, read_tpot_records
 from rbalance.tpot.static import StaticTpot
@@ -32,6 +34,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rbalance.tpot.heads import TpotHeads
+
+
+TIER = Tier(
+    name="t", model="m", instances=0, price_in=1, price_out=1, tpot_s=0.01, prefill_rate=100
+)
 
 
 def query(state: NDArray[np.float32], now: float = 0.0) -> TpotQuery:
@@ -144,6 +151,18 @@ def test_online_follows_a_change_and_prefers_the_newer() -> None:
     assert model.seconds(query(unknown_state(1), 50.0))[0] == pytest.approx(0.06, rel=0.05)
 
 
+@pytest.mark.parametrize("kind", [StaticTpot, OnlineTpot])
+def test_a_new_instance_inherits_nothing_of_the_old_one_at_its_number(
+    kind: type[StaticTpot] | type[OnlineTpot],
+) -> None:
+    model: TpotModel = kind([0.01, 0.02, 1.0])
+    model.observe(1, 500, 30.0, now=1.0)
+    model.place(1, replace(TIER, tpot_s=0.03))
+    model.place(2, replace(TIER, tpot_s=0.04))
+    found = model.seconds(query(unknown_state(3), 1.0))
+    np.testing.assert_array_equal(found, [0.01, 0.03, 0.04])
+
+
 @given(
     st.lists(
         st.tuples(
@@ -208,6 +227,24 @@ class TestHeads:
         np.testing.assert_allclose(found, [0.047, 0.024, 0.012, 0.094], rtol=0.12)
         alone = XgboostTpot(heads, ["fast"]).seconds(query(state[1:2]))
         assert alone[0] == found[1]
+
+    def test_an_instance_is_asked_of_its_tier_from_when_it_is_placed(
+        self, heads: TpotHeads
+    ) -> None:
+        from rbalance.tpot.xgboost_tpot import XgboostTpot
+
+        state = unknown_state(3)
+        state[:, STATE_COLUMN["running"]] = [0, 20, 20]
+        model = XgboostTpot(heads, ["slow", None, "slow"])
+        before = model.seconds(query(state))
+        assert np.isfinite(before).all()
+        model.place(1, replace(TIER, name="fast"))
+        model.place(2, replace(TIER, name="fast"))
+        placed = XgboostTpot(heads, ["slow", "fast", "fast"])
+        np.testing.assert_array_equal(model.seconds(query(state)), placed.seconds(query(state)))
+        with pytest.raises(ConfigError, match=r"instances\[1\].tier: no TPOT head for 'huge'"):
+            model.place(1, replace(TIER, name="huge"))
+        np.testing.assert_array_equal(model.seconds(query(state)), placed.seconds(query(state)))
 
     def test_nothing_known_still_gives_a_finite_time(self, heads: TpotHeads) -> None:
         from rbalance.tpot.xgboost_tpot import XgboostTpot

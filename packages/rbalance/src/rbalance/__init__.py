@@ -5,6 +5,7 @@ from importlib.metadata import version
 from rbalance.balancer import Balancer, Routed
 from rbalance.balancer_stats import BalancerStats
 from rbalance.batch import RouteRequest
+from rbalance.batching import AdaptiveSizing, NaturalSizing
 from rbalance.cluster import Cluster, Tier, article_cluster
 from rbalance.embedder import Embedder
 from rbalance.errors import (
@@ -16,10 +17,13 @@ from rbalance.errors import (
     TrainingError,
 )
 from rbalance.evaluation import Evaluation, evaluate
+from rbalance.explain import CandidateReport, Explanation
+from rbalance.fixed_predictor import FixedPredictor
 from rbalance.foresight import Foreseen, Foresight
 from rbalance.instance_state import InstanceState
 from rbalance.knn import KnnFit, KnnPredictor, fit_knn
 from rbalance.labelled_tables import read_labelled
+from rbalance.mapped_predictor import MappedPredictor
 from rbalance.policies.registry import Ingredients, open_policy
 from rbalance.predictions import Predictions, Predictor, Prior
 from rbalance.predictor_artefact import load_predictor, load_prior, save_predictor
@@ -34,19 +38,24 @@ from rbalance.records import (
 from rbalance.sentence_embedder import SentenceEmbedder
 from rbalance.slo_controller import SloController, SloSettings
 from rbalance.telemetry import Telemetry
+from rbalance.terms import Terms
 from rbalance.training_set import TrainingSet, held_out
 from rbalance.weights import Weights, parse_weights
 
 __version__ = version("rbalance")
 
 __all__ = [
+    "AdaptiveSizing",
     "ArtefactError",
     "Balancer",
     "BalancerStats",
+    "CandidateReport",
     "Cluster",
     "ConfigError",
     "Embedder",
     "Evaluation",
+    "Explanation",
+    "FixedPredictor",
     "Foreseen",
     "Foresight",
     "Ingredients",
@@ -54,8 +63,10 @@ __all__ = [
     "KnnFit",
     "KnnPredictor",
     "LabelledPrompt",
+    "MappedPredictor",
     "MissingExtraError",
     "ModelSummary",
+    "NaturalSizing",
     "NoInstanceError",
     "Predictions",
     "Predictor",
@@ -69,6 +80,7 @@ __all__ = [
     "SloSettings",
     "Summary",
     "Telemetry",
+    "Terms",
     "Tier",
     "TrainingError",
     "TrainingSet",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 KINDS = ("dispatched", "finished", "read", "written", "tpot_s", "tpot_n", "ttft_s", "ttft_n")
@@ -21,15 +24,21 @@ class Activity:
         self._sums = np.zeros((capacity, len(KINDS)))
         self._at = np.zeros(capacity)
 
-    def add(self, instance: int, now: float, **amounts: float) -> None:
-        """Amounts by kind: requests, tokens, seconds."""
-        sums = self._sums[instance]
-        passed = now - self._at[instance]
-        if passed > 0:
-            sums *= np.exp(-passed / self._window_s)
-            self._at[instance] = now
-        for kind, amount in amounts.items():
-            sums[_COLUMN[kind]] += amount
+    def add(self, instances: Sequence[int], now: float, **amounts: float) -> None:
+        """Amounts by kind, to each of some instances: requests, tokens, seconds."""
+        for instance in instances:
+            sums = self._sums[instance]
+            passed = now - self._at[instance]
+            if passed > 0:
+                sums *= math.exp(-passed / self._window_s)
+                self._at[instance] = now
+            for kind, amount in amounts.items():
+                sums[_COLUMN[kind]] += amount
+
+    def copy(self, instance: int, to: int) -> None:
+        """What happened on one happened on another, which shares its server."""
+        self._sums[to] = self._sums[instance]
+        self._at[to] = self._at[instance]
 
     def clear(self, instance: int) -> None:
         """Forget an instance."""

@@ -16,14 +16,17 @@ import numpy as np
 from rbalance.batch import Batch, RouteRequest
 from rbalance.batching import AdaptiveSizing, BatchQueue
 from rbalance.errors import NoInstanceError
+from rbalance.explain import explain
 from rbalance.policies.policy import NO_INSTANCE
 from rbalance.predictions import Predictions
+from rbalance.terms import Terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rbalance.balancer_stats import BalancerStats
     from rbalance.batching import BatchSizing
+    from rbalance.explain import Explanation
     from rbalance.foresight import Foreseen, Foresight
     from rbalance.instance_state import InstanceState
     from rbalance.policies.policy import Policy
@@ -35,11 +38,14 @@ _LOG = logging.getLogger(__name__)
 class Routed:
     """Where a request goes; it is in flight in the InstanceState under its key, to be released.
 
-    also: instances that are to answer at the same time, under (key, 1), (key, 2) and so on. then:
-    models to ask afterwards. See Placements.
+    predicted_tokens: of its answer there, at least 1. terms: why there; None from a policy without
+    scores. also: instances that are to answer at the same time, under (key, 1), (key, 2) and so on.
+    then: models to ask afterwards. See Placements.
     """
 
     instance: int
+    predicted_tokens: float
+    terms: Terms | None = None
     also: tuple[int, ...] = ()
     then: tuple[int, ...] = ()
 
@@ -92,13 +98,29 @@ class Balancer:
         Raises NoInstanceError: no instance may take it. Whatever the policy raises for this request
         and for no other of its batch. RuntimeError: outside of `async with`.
         """
-        if self._clock is None or self._task is None or self._task.done():
-            raise RuntimeError("this balancer is not running: use it as `async with`")
+        clock = self._running()
         answer: asyncio.Future[Routed] = asyncio.get_running_loop().create_future()
         self._stats.requests += 1
-        self._queue.add(_Waiting(request, answer), self._clock())
+        self._queue.add(_Waiting(request, answer), clock())
         self._news.set()
         return await answer
+
+    async def explain(self, request: RouteRequest) -> Explanation:
+        """What `route` would find now, and why; nothing is dispatched.
+
+        Raises whatever the policy raises. RuntimeError: outside of `async with`.
+        """
+        clock = self._running()
+        foreseen = await self._foresight.of([request.prompt])
+        now = clock()
+        self._state.refresh(now)
+        known = Batch.of([request], self._state.models, foreseen.predictions, foreseen.vectors)
+        return explain(self._policy, known, self._state, now)
+
+    def _running(self) -> Callable[[], float]:
+        if self._clock is None or self._task is None or self._task.done():
+            raise RuntimeError("this balancer is not running: use it as `async with`")
+        return self._clock
 
     async def _run(self, clock: Callable[[], float]) -> None:
         while True:
@@ -153,24 +175,36 @@ class Balancer:
         self._stats.unusable_predictions += placed.unusable
         self._stats.rerouted += placed.rerouted
         self._stats.relaxed += placed.relaxed
-        lengths = foreseen.predictions.length
+        lengths = foreseen.predictions.length.tolist()
+        terms = None if placed.terms is None else placed.terms.tolist()
         for row, (each, instance) in enumerate(zip(batch, placed.instance.tolist(), strict=True)):
             if instance == NO_INSTANCE:
                 self._stats.no_instance += 1
                 each.answer.set_exception(NoInstanceError(self._why_none(each.request)))
                 continue
-            routed = Routed(instance, placed.also.get(row, ()), placed.then.get(row, ()))
+            routed = Routed(
+                instance,
+                self._expected(each.request, instance, lengths[row]),
+                None if terms is None else Terms(*terms[row]),
+                placed.also.get(row, ()),
+                placed.then.get(row, ()),
+            )
             self._dispatch(each.request, routed, lengths[row], now)
             each.answer.set_result(routed)
 
     def _dispatch(
         self, request: RouteRequest, routed: Routed, lengths: Sequence[float], now: float
     ) -> None:
-        for part, instance in enumerate((routed.instance, *routed.also)):
-            expected = float(lengths[int(self._state.view.model[instance])])
-            tokens = min(max(1.0, expected), request.max_tokens) if expected > 0 else 1.0
-            key = (request.key, part) if part else request.key
-            self._state.dispatch(key, instance, request.prompt_tokens, tokens, now)
+        prompt = request.prompt_tokens
+        self._state.dispatch(request.key, routed.instance, prompt, routed.predicted_tokens, now)
+        for part, instance in enumerate(routed.also, start=1):
+            tokens = self._expected(request, instance, lengths)
+            self._state.dispatch((request.key, part), instance, prompt, tokens, now)
+
+    def _expected(self, request: RouteRequest, instance: int, lengths: Sequence[float]) -> float:
+        """Tokens of its answer there; 1 where the predicted length is no number."""
+        length = lengths[int(self._state.view.model[instance])]
+        return min(max(1.0, length), request.max_tokens) if length > 0 else 1.0
 
     def _why_none(self, request: RouteRequest) -> str:
         view = self._state.view
@@ -179,9 +213,11 @@ class Balancer:
         tokens = request.prompt_tokens + request.max_tokens
         short = sum(bool(view.context_window[at] < tokens) for at in open_)
         lacking = sum(bool(request.needs & ~int(view.capabilities[at])) for at in open_)
+        barred = sum(at in request.not_on for at in open_)
         return (
             f"no instance may take this request: of {len(known)}, {len(open_)} are open; "
-            f"of these {short} have no room for {tokens} tokens and {lacking} lack a capability; "
+            f"of these {short} have no room for {tokens} tokens, {lacking} lack a capability "
+            f"and {barred} are excluded; "
             f"allowed models: {', '.join(request.models) if request.models else 'all'}; "
             f"ceilings: {request.max_usd:g} USD, {request.max_seconds:g} s"
         )
@@ -189,6 +225,8 @@ class Balancer:
 
 def _rows(foreseen: Foreseen, rows: list[int]) -> Foreseen:
     given, vectors = foreseen.predictions, foreseen.vectors
+    if len(rows) == len(given.quality):
+        return foreseen
     at = np.array(rows, np.intp)
     predictions = Predictions(given.quality[at], given.length[at], given.from_prior[at])
     return type(foreseen)(predictions, None if vectors is None else vectors[at])

@@ -61,6 +61,26 @@ class FixedSizing:
 
 
 @dataclass(frozen=True, slots=True)
+class NaturalSizing:
+    """Nobody waits for company: a batch is whoever came while the last one was decided.
+
+    Beyond the article, whose batches wait for more requests: a decision of some milliseconds gains
+    less from a fuller batch than its requests lose by waiting.
+    """
+
+    most: int = 32
+
+    @property
+    def largest(self) -> int:
+        """See BatchSizing."""
+        return self.most
+
+    def limits(self, congested: float | None) -> BatchLimits:
+        """See BatchSizing."""
+        return BatchLimits(1, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
 class AdaptiveSizing:
     """Larger batches the more instances are congested; the steps are (below, limits)."""
 

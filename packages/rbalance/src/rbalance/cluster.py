@@ -62,14 +62,17 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Tiers in order; instances are numbered through them, models by first occurrence."""
+    """Tiers in order; instances are numbered through them, models by first occurrence.
+
+    There may be no instance yet: they can be added to an InstanceState later.
+    """
 
     tiers: tuple[Tier, ...]
 
     def __post_init__(self) -> None:
-        """Raises ConfigError: no instance, or a tier's name twice."""
-        if not sum(tier.instances for tier in self.tiers):
-            raise ConfigError("tiers", "there is no instance to send a request to")
+        """Raises ConfigError: no tier, or a tier's name twice."""
+        if not self.tiers:
+            raise ConfigError("tiers", "there must be one")
         names = [tier.name for tier in self.tiers]
         if twice := {name for name in names if names.count(name) > 1}:
             raise ConfigError("tiers", f"{min(twice)!r} occurs twice")
@@ -160,8 +163,10 @@ def article_cluster(models: Sequence[str] = ARTICLE_MODELS) -> Cluster:
 def scaled(cluster: Cluster, instances: int) -> Cluster:
     """The same mix of tiers with `instances` in all, by largest remainders; none disappears.
 
-    Raises ConfigError: fewer instances than tiers.
+    Raises ConfigError: fewer instances than tiers, or no mix at all, for there is no instance.
     """
+    if not cluster.instances:
+        raise ConfigError("tiers", "there is no instance")
     if instances < len(cluster.tiers):
         raise ConfigError("instances", f"{instances} are fewer than the {len(cluster.tiers)} tiers")
     now = np.array([tier.instances for tier in cluster.tiers])

@@ -31,8 +31,10 @@ class Foreseen:
 class Foresight:
     """Asks `predict` in a thread of its own, one batch at a time, `deadline_s` seconds each.
 
-    A call that hangs occupies the thread until it returns; batches that come meanwhile do not queue
-    up behind it but go by the prior at once.
+    Who comes while another batch is in time waits for its turn. A call that hangs occupies the
+    thread until it returns; batches that come meanwhile do not queue up behind it but go by the
+    prior at once. instant: `predict` only looks up what it has, see Predictor, and is called there
+    and then.
     """
 
     def __init__(
@@ -41,16 +43,31 @@ class Foresight:
         prior: Prior,
         deadline_s: float,
         stats: BalancerStats,
+        instant: bool = False,
     ) -> None:
+        self._instant = instant
         self._predict = predict
         self._prior = prior
         self._deadline_s = deadline_s
         self._stats = stats
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="foresight")
+        self._turn = asyncio.Lock()
         self._busy: Future[Foreseen] | None = None
 
     async def of(self, prompts: Sequence[str]) -> Foreseen:
-        """One row for each prompt, in time, whatever the predictor does."""
+        """One row for each prompt, in time, whatever a predictor in a thread does."""
+        try:
+            if self._instant:
+                return self._predict(prompts)
+            async with self._turn:
+                return await self._ask(prompts)
+        except Exception as error:  # noqa: BLE001  a predictor's failure must not stop traffic
+            self._stats.predictor_failed += 1
+            self._stats.last_failure = repr(error)
+            _LOG.warning("predictor failed, deciding by the prior", exc_info=error)
+        return self._fallback(len(prompts))
+
+    async def _ask(self, prompts: Sequence[str]) -> Foreseen:
         if self._busy is not None and not self._busy.done():
             self._stats.predictor_late += 1
             return self._fallback(len(prompts))
@@ -59,10 +76,6 @@ class Foresight:
             return await asyncio.wait_for(asyncio.wrap_future(self._busy), self._deadline_s)
         except TimeoutError:
             self._stats.predictor_late += 1
-        except Exception as error:  # noqa: BLE001  a predictor's failure must not stop traffic
-            self._stats.predictor_failed += 1
-            self._stats.last_failure = repr(error)
-            _LOG.warning("predictor failed, deciding by the prior", exc_info=error)
         return self._fallback(len(prompts))
 
     def close(self) -> None:

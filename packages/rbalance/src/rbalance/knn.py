@@ -7,7 +7,7 @@ Ours adds a prior to the average, see rbalance.leave_one_out.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -100,6 +100,8 @@ class KnnPredictor:
     and its prior; with none among them the prior stands. One call at a time; the GIL is free while
     it computes.
     """
+
+    instant: ClassVar[bool] = False
 
     def __init__(self, fit: KnnFit, embedder: Embedder, index: IndexKind = "exact") -> None:
         """Raises ConfigError if `embedder` is not the one that `fit` was made with."""

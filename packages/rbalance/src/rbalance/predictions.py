@@ -41,8 +41,8 @@ class Prior:
     def predictions(self, requests: int) -> Predictions:
         """The same expectation for every one of `requests` prompts; arrays of its own."""
         return Predictions(
-            quality=np.tile(self.quality, (requests, 1)),
-            length=np.tile(self.length, (requests, 1)),
+            quality=np.repeat(self.quality[None], requests, axis=0),
+            length=np.repeat(self.length[None], requests, axis=0),
             from_prior=np.ones((requests, len(self.models)), np.bool_),
         )
 
@@ -57,6 +57,11 @@ class Predictor(Protocol):
     @property
     def prior(self) -> Prior:
         """What to use without it."""
+        ...
+
+    @property
+    def instant(self) -> bool:
+        """`predict` only looks up what it has: it takes no longer than handing it to a thread."""
         ...
 
     def predict(self, prompts: Sequence[str]) -> Predictions:

@@ -65,6 +65,17 @@ class TelemetryBoard:
         self._others_running[instance] = self._others_waiting[instance] = 0
         self._kv_usage[instance] = np.nan
 
+    def copy(self, instance: int, to: int) -> None:
+        """What is known of one is known of another, which shares its server."""
+        for column in (
+            self._at,
+            self._failed,
+            self._others_running,
+            self._others_waiting,
+            self._kv_usage,
+        ):
+            column[to] = column[instance]
+
     def age(self, now: float) -> NDArray[np.float64]:
         """float64 [capacity], seconds; infinity before the first reading."""
         return now - self._at

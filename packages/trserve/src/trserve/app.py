@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from trserve import __version__
 from trserve.endpoints import chat, completions, models, operations
 from trserve.errors import http_error_response
-from trserve.middleware.api_key import ApiKeyMiddleware
+from trserve.middleware.api_key import ApiKeyMiddleware, OneKey
 from trserve.middleware.body_limit import BodyLimitMiddleware
 from trserve.middleware.exchange import ExchangeMiddleware
 from trserve.serving import Serving
@@ -46,6 +46,6 @@ def create_app(serving: Serving) -> FastAPI:
     # the one added last is the outermost
     app.add_middleware(BodyLimitMiddleware, max_bytes=serving.limits.max_body_bytes)
     if serving.api_key is not None:
-        app.add_middleware(ApiKeyMiddleware, api_key=serving.api_key)
+        app.add_middleware(ApiKeyMiddleware, keys=OneKey(serving.api_key))
     app.add_middleware(ExchangeMiddleware, metrics=serving.metrics)
     return app

@@ -41,13 +41,17 @@ def read_config(path: Path) -> dict[str, Any]:
 
     Raises ConfigError naming the file and, for bad YAML, the line.
     """
+    return anchor_paths(parse_config(read_text(path), str(path)), path.parent)
+
+
+def read_text(path: Path) -> str:
+    """The file as it is. Raises ConfigError naming it."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"config {path}", error.strerror or str(error)) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"config {path}", f"not UTF-8 text ({error.reason})") from error
-    return anchor_paths(parse_config(text, str(path)), path.parent)
 
 
 def parse_config(text: str, source: str) -> dict[str, Any]:

@@ -102,3 +102,29 @@ Examples:
 \b
 Exit status: 0; 2 for input that makes no sense, with one line that names it.
 """
+
+GATEWAY = """Stand in front of OpenAI-compatible servers and choose one for each request.
+
+Which instance of which model answers is one decision over quality, cost and
+latency. Servers are given by URL, or are token-routed groups that the gateway
+starts itself. `model: "auto"` leaves everything to it.
+
+\b
+Example of a configuration:
+  models:
+    - {name: small, quality: 0.45, length: 200, price_out: 0.06, tpot_s: 0.012}
+    - {name: large, quality: 0.65, length: 300, price_out: 0.40, tpot_s: 0.047}
+  instances:
+    - {name: small-1, model: small, url: "http://10.0.0.1:8000"}
+    - {name: large-1, model: large, url: "http://10.0.0.2:8000"}
+  weights: balanced
+
+\b
+Examples:
+  trserve gateway --config pool.yaml
+  TRSERVE_ADMIN_KEY=secret trserve gateway --config pool.yaml --port 9000
+  trserve gateway --config pool.yaml --set weights=quality
+
+SIGHUP reads the file again. Ctrl-C finishes running requests and stops, again
+stops at once.
+"""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
 from fastapi import FastAPI
+
+_FLUSH_S = 2.0  # for clients to read their last chunk once everything has ended
 
 
 class HttpServer(uvicorn.Server):
@@ -37,3 +40,16 @@ class HttpServer(uvicorn.Server):
         await super().shutdown(sockets)
         if self.force_exit:
             await self.lifespan.shutdown()
+
+
+async def finish(server: HttpServer, running: asyncio.Future[None]) -> None:
+    """Wait for clients to read what there is; leave those that don't."""
+    done, _ = await asyncio.wait({running}, timeout=_FLUSH_S)
+    if not done:
+        server.force_exit = True
+        done, _ = await asyncio.wait({running}, timeout=_FLUSH_S)
+    if not done:
+        running.cancel()
+        await asyncio.wait({running})
+    elif error := running.exception():
+        raise error

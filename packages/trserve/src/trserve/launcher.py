@@ -23,14 +23,13 @@ from trserve.stop_signals import StopSignals
 
 if TYPE_CHECKING:
     from trsched.group import Group
-    from trserve.http_server import HttpServer
     from trserve.serving import Serving
 
 STOPPED = 0
 STOPPED_AT_ONCE = 130
 
 _REMIND_S = 3.0  # how often a long wait is mentioned in the log
-_FLUSH_S = 2.0  # for clients to read their last chunk once the group has ended everything
+_PATIENCE_S = 2.0  # with a loader that was asked to stop
 
 _log = structlog.get_logger("trserve")
 
@@ -103,7 +102,7 @@ async def _load(
         return loaded, False
     _log.info("stopping: the models are not loaded to the end")
     second = asyncio.ensure_future(stops.second.wait())
-    await _first(loading, second, limit_s=_FLUSH_S)
+    await _first(loading, second, limit_s=_PATIENCE_S)
     second.cancel()
     if loading.done() and not loading.exception():
         return None, not await GroupEnd(loading.result()[0]).close()
@@ -119,7 +118,7 @@ async def _serve(
     end: GroupEnd,
 ) -> int:
     from trserve.app import create_app
-    from trserve.http_server import HttpServer
+    from trserve.http_server import HttpServer, finish
 
     url = url_of(sock, deployment.server.host)
 
@@ -140,7 +139,7 @@ async def _serve(
             return 1
         server.should_exit = True
         status = await _drain(end, deployment.server.drain_timeout, stops)
-        await _finish(server, running)
+        await finish(server, running)
         return status
     finally:
         asked.cancel()
@@ -168,19 +167,6 @@ async def _drain(end: GroupEnd, limit_s: float, stops: StopSignals) -> int:
         _log.warning("drain timeout", ended=end.unfinished)
         await end.close()
     return STOPPED
-
-
-async def _finish(server: HttpServer, running: asyncio.Future[None]) -> None:
-    """Wait for clients to read what there is; leave those that don't."""
-    done, _ = await asyncio.wait({running}, timeout=_FLUSH_S)
-    if not done:
-        server.force_exit = True
-        done, _ = await asyncio.wait({running}, timeout=_FLUSH_S)
-    if not done:
-        running.cancel()
-        await asyncio.wait({running})
-    elif error := running.exception():
-        raise error
 
 
 async def _first(*futures: asyncio.Future[Any], limit_s: float | None = None) -> None:

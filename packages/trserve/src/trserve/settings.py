@@ -65,16 +65,13 @@ class _Settings(BaseSettings):
             raise ConfigError(field, _complaint(first["msg"], name, first["input"])) from error
 
 
-class ServerSettings(_Settings):
-    """How the HTTP server runs. Times are in seconds."""
+class HttpSettings(_Settings):
+    """How an HTTP server runs. Times are in seconds."""
 
     host: str = Field("127.0.0.1", min_length=1, description="address to listen on")
     port: int = Field(8000, ge=0, le=65535, description="port to listen on, 0 picks a free one")
     api_key: Annotated[SecretStr, Field(min_length=1)] | None = Field(
         None, description="key that clients must send as `Authorization: Bearer KEY`"
-    )
-    served_name: str | None = Field(
-        None, min_length=1, description="the model's name for clients (default: the group's name)"
     )
     request_timeout: float | None = Field(
         None, gt=0, description="a request that takes longer ends with an error"
@@ -117,6 +114,25 @@ class ServerSettings(_Settings):
         return parse_bytes(self.max_body, "max_body")
 
 
+class ServerSettings(HttpSettings):
+    """Of the server of a token-routed group."""
+
+    served_name: str | None = Field(
+        None, min_length=1, description="the model's name for clients (default: the group's name)"
+    )
+
+
+class GatewaySettings(HttpSettings):
+    """Of the gateway."""
+
+    admin_key: Annotated[SecretStr, Field(min_length=1)] | None = Field(
+        None, description="key for /admin; without one /admin answers to nobody"
+    )
+    keys_file: Path | None = Field(
+        None, description="clients' keys, hashed, with their limits; see `trserve key`"
+    )
+
+
 class GroupSettings(_Settings):
     """The group's settings that have flags and variables; None leaves the file's value."""
 
@@ -150,7 +166,8 @@ def unknown_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]
 
 def known_settings() -> list[str]:
     """Names of all settings that have flags and variables."""
-    return [*ServerSettings.model_fields, *GroupSettings.model_fields]
+    fields = [ServerSettings.model_fields, GatewaySettings.model_fields, GroupSettings.model_fields]
+    return list(dict.fromkeys(name for each in fields for name in each))
 
 
 def unknown(name: str, known: Mapping[str, Any] | list[str] | tuple[str, ...]) -> str:
@@ -161,5 +178,7 @@ def unknown(name: str, known: Mapping[str, Any] | list[str] | tuple[str, ...]) -
 
 def _complaint(message: str, name: str, value: object) -> str:
     text = message.removeprefix("Value error, ").removeprefix("Input ")
-    shown = "" if name == "api_key" or isinstance(value, dict) else f", not {value!r}"
+    shown = (
+        "" if name in ("api_key", "admin_key") or isinstance(value, dict) else f", not {value!r}"
+    )
     return text + shown

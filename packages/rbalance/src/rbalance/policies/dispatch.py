@@ -67,3 +67,6 @@ DISPATCHES: dict[str, Dispatch] = {
     "random": uniform_random,
     "power-of-two": power_of_two,
 }
+
+DRAWING = (uniform_random, power_of_two)
+"""Those that use the generator."""

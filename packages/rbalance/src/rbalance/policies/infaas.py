@@ -26,6 +26,7 @@ class Infaas:
     """accuracy: float [M], profiled. least: of it. latency_s: at most."""
 
     uses_vectors: ClassVar[bool] = False
+    draws: ClassVar[bool] = False
 
     def __init__(self, accuracy: NDArray[np.float32], least: float, latency_s: float) -> None:
         self._accuracy = accuracy

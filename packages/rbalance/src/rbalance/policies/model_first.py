@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from rbalance.policies.dispatch import DRAWING
 from rbalance.policies.policy import NO_INSTANCE, Placements
 from rbalance.policies.survivors import survivors
 
@@ -69,6 +70,7 @@ class ModelFirst:
         self._dispatch = dispatch
         self._random = np.random.default_rng(seed)
         self.uses_vectors = router is not None and router.uses_vectors
+        self.draws = dispatch in DRAWING
 
     def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
         """See Policy."""

@@ -28,6 +28,8 @@ class Placements:
     rerouted: requests whose policy chose a model without an open instance and that go elsewhere.
     relaxed: placed above their ceilings, as the policy's rules allow.
     unusable: predictions that were not finite, for which a prior stood in.
+    terms: float64 [R, 6], for each request's instance what rbalance.terms.Terms names, in its order
+    (NaN without an instance); None from a policy that has no scores.
     """
 
     instance: NDArray[np.int32]
@@ -36,6 +38,7 @@ class Placements:
     rerouted: int = 0
     relaxed: int = 0
     unusable: int = 0
+    terms: NDArray[np.float64] | None = None
 
 
 class Policy(Protocol):
@@ -44,6 +47,11 @@ class Policy(Protocol):
     @property
     def uses_vectors(self) -> bool:
         """`Batch.vectors` must be there."""
+        ...
+
+    @property
+    def draws(self) -> bool:
+        """`decide` draws at random: asked again, it may choose otherwise."""
         ...
 
     def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:

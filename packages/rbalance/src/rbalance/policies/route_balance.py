@@ -51,6 +51,7 @@ class RouteBalance:
     """
 
     uses_vectors: ClassVar[bool] = False
+    draws: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class RouteBalance:
         rules: ScoreRules = ScoreRules(),
     ) -> None:
         self.weights = weights
+        self.prior = prior
         self._tpot = tpot
         self._rules = rules.bound_to(prior)
 
@@ -67,9 +69,10 @@ class RouteBalance:
         """See Policy. Writes its estimates into the view's `tpot_s`, which nothing else reads."""
         self._estimate(batch, state, now)
         chosen = np.empty(len(batch), np.int32)
-        counted = self._assign(batch, slice(None), state.view, chosen, None)
+        terms = np.empty((len(batch), 6))
+        counted = self._assign(batch, slice(None), state.view, chosen, terms=terms)
         unusable = counted.quality_priors + counted.length_priors + counted.tpot_priors
-        return Placements(chosen, relaxed=counted.relaxed, unusable=unusable)
+        return Placements(chosen, relaxed=counted.relaxed, unusable=unusable, terms=terms)
 
     def scores(self, batch: Batch, view: InstanceView) -> NDArray[np.float64]:
         """float64 [R, I]: each request's scores as if it were alone, -inf where it may not go.
@@ -79,7 +82,7 @@ class RouteBalance:
         scores = np.empty((len(batch), len(view)))
         chosen = np.empty(1, np.int32)
         for row in range(len(batch)):
-            self._assign(batch, slice(row, row + 1), view, chosen, scores[row : row + 1])
+            self._assign(batch, slice(row, row + 1), view, chosen, scores=scores[row : row + 1])
         return scores
 
     def _assign(
@@ -88,7 +91,8 @@ class RouteBalance:
         rows: slice,
         view: InstanceView,
         chosen: NDArray[np.int32],
-        scores: NDArray[np.float64] | None,
+        terms: NDArray[np.float64] | None = None,
+        scores: NDArray[np.float64] | None = None,
     ) -> Assigned:
         def some(column: NDArray[Any] | None) -> NDArray[Any] | None:
             return None if column is None else column[rows]
@@ -96,7 +100,7 @@ class RouteBalance:
         return assign(
             view,
             self._rules,
-            tuple(self.weights),
+            self._weights(batch, rows),
             batch.prompt_tokens[rows],
             batch.max_tokens[rows],
             batch.predictions.quality[rows],
@@ -105,11 +109,20 @@ class RouteBalance:
             np.empty(len(chosen), np.int32),
             needs=batch.needs[rows],
             models=some(batch.allowed),
+            instances=some(batch.may_go(len(view))),
             max_usd=some(batch.max_usd),
             max_seconds=some(batch.max_seconds),
+            terms=terms,
             scores=scores,
             commit=False,
         )
+
+    def _weights(self, batch: Batch, rows: slice) -> NDArray[np.float64] | tuple[float, ...]:
+        own = tuple(self.weights)
+        if batch.weights is None:
+            return own
+        asked = batch.weights[rows]
+        return np.where(np.isnan(asked), own, asked)
 
     def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
         """See Policy."""

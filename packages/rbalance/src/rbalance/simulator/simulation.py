@@ -76,7 +76,9 @@ class Simulation:
         record_tpot: bool = False,
         decided: Callable[[Gateway, list[int], Placements], None] | None = None,
     ) -> None:
-        """Raises ConfigError: no policy."""
+        """Raises ConfigError: no policy, or no instance."""
+        if not cluster.instances:
+            raise ConfigError("tiers", "there is no instance to send a request to")
         if not policies:
             raise ConfigError("policies", "each gateway needs one, and there must be a gateway")
         self._workload = workload

@@ -10,6 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rbalance.cluster import Tier
+
 
 @dataclass(frozen=True, slots=True)
 class TpotQuery:
@@ -27,7 +29,17 @@ class TpotQuery:
 
 
 class TpotModel(Protocol):
-    """Estimates for all instances in one call, once a batch."""
+    """Estimates for all instances in one call, once a batch.
+
+    Instances are those of an InstanceState, spare numbers included.
+    """
+
+    def place(self, instance: int, tier: Tier) -> None:
+        """A new instance has that number: nothing is known of it but its tier.
+
+        Raises ConfigError: a tier that the model knows nothing of.
+        """
+        ...
 
     def seconds(self, query: TpotQuery) -> NDArray[np.float64]:
         """float64 [I], seconds per output token of one request; finite, above 0."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rbalance.cluster import Tier
     from rbalance.tpot.model import TpotQuery
 
 TIME_CONSTANT_S = 5.0
@@ -35,7 +36,10 @@ class OnlineTpot:
         time_constant_s: float = TIME_CONSTANT_S,
         prior_tokens: float = PRIOR_TOKENS,
     ) -> None:
-        """Raises ConfigError for a prior, time constant or weight that isn't above 0."""
+        """prior_s: by instance, seconds per output token; any for a spare number.
+
+        Raises ConfigError for a prior, time constant or weight that isn't above 0.
+        """
         self._prior = checked_prior(prior_s)
         for field, value in (
             ("time_constant_s", time_constant_s),
@@ -48,6 +52,12 @@ class OnlineTpot:
         self._seconds = np.zeros_like(self._prior)  # both as weighted at _at
         self._tokens = np.zeros_like(self._prior)
         self._at = np.full_like(self._prior, -np.inf)
+
+    def place(self, instance: int, tier: Tier) -> None:
+        """See TpotModel."""
+        self._prior[instance] = tier.tpot_s
+        self._seconds[instance] = self._tokens[instance] = 0.0
+        self._at[instance] = -np.inf
 
     def seconds(self, query: TpotQuery) -> NDArray[np.float64]:
         """The estimates at query.now."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rbalance.cluster import Tier
     from rbalance.tpot.model import TpotQuery
 
 
@@ -20,8 +21,15 @@ class StaticTpot:
     """The TpotModel that knows each instance's tier and nothing else."""
 
     def __init__(self, prior_s: Sequence[float]) -> None:
-        """Take seconds per output token, by instance. Raises ConfigError if one isn't above 0."""
+        """Take seconds per output token, by instance; any for a spare number.
+
+        Raises ConfigError if one isn't above 0.
+        """
         self._prior = checked_prior(prior_s)
+
+    def place(self, instance: int, tier: Tier) -> None:
+        """See TpotModel."""
+        self._prior[instance] = tier.tpot_s
 
     def seconds(self, query: TpotQuery) -> NDArray[np.float64]:
         """The prior, whatever the state; an array of the caller's own."""

@@ -9,6 +9,7 @@ from trserve.schemas.server_responses import ErrorResponse
 _TEXTS = {
     400: "The request is wrong; `param` names the field",
     401: "The API key is missing or wrong",
+    403: "This key may not do that",
     404: "No such model",
     413: "The body is too large",
     415: "The body is not declared as JSON",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from typing import Protocol
 
 import structlog
 from starlette.datastructures import Headers
@@ -11,23 +12,30 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trserve.errors import ApiError
-from trserve.metrics import Metrics
 
 _log = structlog.get_logger("trserve")
 _SANE = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
-_SCOPE_KEY = "trserve.request_id"
+SCOPE_KEY = "trserve.request_id"
+"""Where the ASGI scope has the exchange's id."""
+
+
+class CountsResponses(Protocol):
+    """The part of a server's metrics that is used here."""
+
+    def responded(self, path: str, status: int) -> None:
+        """Count one HTTP response; path is the route's, with its parameters unfilled."""
 
 
 def request_id_of(request: Request) -> str:
     """The id of the exchange, as in its response's `x-request-id`."""
-    request_id: str = request.scope[_SCOPE_KEY]
+    request_id: str = request.scope[SCOPE_KEY]
     return request_id
 
 
 class ExchangeMiddleware:
     """Sends the client's `x-request-id` back if it is sane, else a new one."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: CountsResponses) -> None:
         self._app = app
         self._metrics = metrics
 
@@ -38,7 +46,7 @@ class ExchangeMiddleware:
             return
         wanted = Headers(scope=scope).get("x-request-id", "")
         request_id = wanted if _SANE.fullmatch(wanted) else uuid.uuid4().hex
-        scope[_SCOPE_KEY] = request_id
+        scope[SCOPE_KEY] = request_id
         header = (b"x-request-id", request_id.encode())
         status = 0
         left = False

@@ -1,0 +1,1 @@
+"""The gateway: RouteBalance live in front of real servers (`trserve gateway`)."""

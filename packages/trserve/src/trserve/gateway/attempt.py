@@ -1,0 +1,223 @@
+"""One try of one request at one instance: sent, answered, passed on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import aiohttp
+import msgspec
+
+from trserve.errors import ApiError
+from trserve.gateway.event_blocks import EventBlocks, NotEventsError
+from trserve.gateway.reply import Headers, Reply, passed_on
+
+if TYPE_CHECKING:
+    from trserve.gateway.flight import Flight
+
+_MOST_HELD_BODY = 4 << 20  # a larger answer is passed on as it comes
+_MOST_ERROR_BODY = 1 << 20
+
+
+class AttemptFailedError(Exception):
+    """No byte has gone to the client, so another instance may be tried.
+
+    reason: for metrics. at_fault: it counts against the instance's health. answer: what the client
+    gets if nobody else does better.
+    """
+
+    def __init__(self, reason: str, answer: ApiError | Stored, *, at_fault: bool = True) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.answer = answer
+        self.at_fault = at_fault
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An instance's whole answer."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a try has brought. tokens: as counted by the instance, or of events so far.
+
+    on_tokens: told of tokens so far. broken: the stream ended too soon, after its first byte.
+    """
+
+    on_tokens: Callable[[int], None]
+    status: int = 0
+    tokens: int = 0
+    prompt_tokens: int = 0
+    broken: str = ""
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Answer(msgspec.Struct):
+    usage: _Usage | None = None
+
+
+_ANSWER = msgspec.json.Decoder(_Answer)
+
+
+class Attempt:
+    """name: the instance's, for errors. decision: headers about the choice.
+
+    note: the same as a JSON object, for who asked for it: a field of the answer, or a comment
+    before a stream's events.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        reply: Reply,
+        flight: Flight,
+        progress: Progress,
+        decision: Headers,
+        note: bytes = b"",
+    ) -> None:
+        self._name = name
+        self._reply = reply
+        self._flight = flight
+        self._progress = progress
+        self._decision = decision
+        self._note = note
+        self._loop = asyncio.get_running_loop()
+
+    async def run(
+        self, session: aiohttp.ClientSession, url: str, body: bytes, headers: dict[str, str]
+    ) -> None:
+        """Raises AttemptFailedError before the first byte; after it, what breaks ends the answer.
+
+        CancelledError passes through, the connection to the instance closed.
+        """
+        self._flight.enter("first byte", self._loop.time())
+        try:
+            async with session.post(url, data=body, headers=headers) as response:
+                self._progress.status = response.status
+                await self._pass_on(response)
+        except aiohttp.ClientConnectorError as error:
+            raise self._failure("unreachable", f"cannot be reached: {error.strerror}") from error
+        except aiohttp.ConnectionTimeoutError as error:
+            raise self._failure("unreachable", "did not accept a connection in time") from error
+        except (aiohttp.ClientError, NotEventsError) as error:
+            await self._broken(str(error) or type(error).__name__)
+
+    async def _pass_on(self, response: aiohttp.ClientResponse) -> None:
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if response.status >= 500 or response.status in (408, 429):
+            raise await self._refused(response)
+        if kind == "text/event-stream":
+            await self._events(response)
+        elif kind == "application/json" or response.status != 200:
+            await self._body(response)
+        else:
+            raise self._failure("garbage", f"answered with {kind or 'no content type'}")
+
+    async def _refused(self, response: aiohttp.ClientResponse) -> AttemptFailedError:
+        body = b""
+        async for data in response.content.iter_any():
+            body += data
+            if len(body) > _MOST_ERROR_BODY:
+                break
+        overload = response.status in (408, 429)
+        stored = Stored(response.status, self._headers(response), body)
+        return AttemptFailedError(f"status {response.status}", stored, at_fault=not overload)
+
+    async def _events(self, response: aiohttp.ClientResponse) -> None:
+        blocks, progress = EventBlocks(), self._progress
+        flight, reply, now = self._flight, self._reply, self._loop.time
+        async for data in response.content.iter_any():
+            block = blocks.push(data)
+            flight.touched = now()
+            if not block:
+                continue
+            progress.tokens = blocks.events
+            progress.on_tokens(blocks.events)
+            if not reply.begun:
+                flight.begun = True
+                await reply.start(response.status, self._headers(response), events=True)
+                if self._note:
+                    block = b": routebalance " + self._note + b"\n\n" + block
+            flight.phase = "client"
+            await reply.write(block)
+            flight.enter("streaming", now())
+        if not reply.begun:
+            raise self._failure("empty", "sent an empty stream")
+        self._count(blocks.usage)
+        if blocks.ended and not blocks.held:
+            await reply.write(b"", more=False)
+        elif blocks.ended:
+            await reply.write(blocks.held, more=False)
+        else:
+            await self._broken("the stream ended before [DONE]")
+
+    async def _body(self, response: aiohttp.ClientResponse) -> None:
+        parts, size = [], 0
+        async for data in response.content.iter_any():
+            self._flight.touched = self._loop.time()
+            parts.append(data)
+            size += len(data)
+            if size > _MOST_HELD_BODY:
+                await self._large_body(response, b"".join(parts))
+                return
+        body = b"".join(parts)
+        if response.status == 400 and b"context_length" in body:
+            stored = Stored(400, self._headers(response), body)
+            raise AttemptFailedError("context", stored, at_fault=False)
+        if response.status == 200:
+            try:
+                usage = _ANSWER.decode(body).usage
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise self._failure("garbage", "sent what is no JSON") from error
+            if usage is not None:
+                self._count((usage.prompt_tokens or 0, usage.completion_tokens or 0))
+        if self._note and response.status == 200:
+            body = body.rstrip()[:-1] + b',"routebalance":' + self._note + b"}"
+        headers = self._headers(response)
+        headers.append((b"content-length", str(len(body)).encode()))
+        self._flight.begun = True
+        self._flight.phase = "client"
+        await self._reply.start(response.status, headers)
+        await self._reply.write(body, more=False)
+
+    async def _large_body(self, response: aiohttp.ClientResponse, held: bytes) -> None:
+        flight, now = self._flight, self._loop.time
+        flight.begun = True
+        await self._reply.start(response.status, self._headers(response))
+        await self._reply.write(held)
+        async for data in response.content.iter_any():
+            flight.phase = "client"
+            await self._reply.write(data)
+            flight.enter("streaming", now())
+        await self._reply.write(b"", more=False)
+
+    async def _broken(self, why: str) -> None:
+        """The instance stopped in the middle: try elsewhere if nothing was sent, else say so."""
+        if not self._reply.begun:
+            raise self._failure("broken", f"broke off: {why}")
+        self._progress.broken = why
+        await self._reply.break_off(
+            ApiError(502, f"Instance {self._name} broke off: {why}.", code="upstream_broken")
+        )
+
+    def _count(self, usage: tuple[int, int] | None) -> None:
+        if usage is not None:
+            self._progress.prompt_tokens, self._progress.tokens = usage
+
+    def _headers(self, response: aiohttp.ClientResponse) -> Headers:
+        return passed_on(response.raw_headers) + self._decision
+
+    def _failure(self, reason: str, said: str) -> AttemptFailedError:
+        answer = ApiError(502, f"Instance {self._name} {said}.", code=f"upstream_{reason}")
+        return AttemptFailedError(reason, answer)

@@ -1,0 +1,77 @@
+"""Server-sent events on their way through: cut at events' ends, otherwise byte by byte the same.
+
+A client never gets half an event, so that a stream that breaks can still end with an error event.
+"""
+
+from __future__ import annotations
+
+import re
+
+MOST_HELD_BYTES = 8 << 20
+
+_COMPLETION_TOKENS = re.compile(rb'"completion_tokens"\s*:\s*(\d{1,9})')
+_PROMPT_TOKENS = re.compile(rb'"prompt_tokens"\s*:\s*(\d{1,9})')
+_STARTS = (b"data", b"event", b"id", b"retry", b":", b"\n", b"\r\n", b"\xef\xbb\xbf")
+_TAIL = 64
+
+
+class NotEventsError(Exception):
+    """An instance called it an event stream, and it is none."""
+
+
+class EventBlocks:
+    """events: of data, so far; about one token each. ended: [DONE] or an error event has come."""
+
+    __slots__ = ("_held", "_usage", "ended", "events")
+
+    def __init__(self) -> None:
+        self._held = b""
+        self._usage = b""
+        self.events = 0
+        self.ended = False
+
+    def push(self, data: bytes) -> bytes:
+        """Take what came; the whole events of it and of what was held back.
+
+        Raises NotEventsError at what cannot be an event stream.
+        """
+        held = self._held + data if self._held else data
+        if not self.events and not held.startswith(_STARTS) and len(held) >= _TAIL:
+            raise NotEventsError("no event stream")
+        end = _end_of_events(held)
+        if end == 0:
+            if len(held) > MOST_HELD_BYTES:
+                raise NotEventsError(f"an event of more than {MOST_HELD_BYTES} bytes")
+            self._held = held
+            return b""
+        block, self._held = (held, b"") if end == len(held) else (held[:end], held[end:])
+        self._note(block)
+        return block
+
+    @property
+    def held(self) -> bytes:
+        """What is left of an event that has not ended."""
+        return self._held
+
+    @property
+    def usage(self) -> tuple[int, int] | None:
+        """Tokens of prompt and answer as the instance counted them; None where it didn't say."""
+        answer = _COMPLETION_TOKENS.findall(self._usage)
+        prompt = _PROMPT_TOKENS.findall(self._usage)
+        return (int(prompt[-1]) if prompt else 0, int(answer[-1])) if answer else None
+
+    def _note(self, block: bytes) -> None:
+        self.events += block.count(b"data:")
+        tail = block[-_TAIL:]
+        if b"[DONE]" in tail or b'"error":{' in block or b'"error": {' in block:
+            self.ended = True
+        if b'"completion_tokens"' in block:
+            self._usage = block
+
+
+def _end_of_events(data: bytes) -> int:
+    """The index after the last blank line; 0 if there is none."""
+    if data.endswith(b"\n\n"):
+        return len(data)
+    lines, crlf = data.rfind(b"\n\n"), data.rfind(b"\r\n\r\n")
+    return max(lines + 2 if lines >= 0 else 0, crlf + 4 if crlf >= 0 else 0)

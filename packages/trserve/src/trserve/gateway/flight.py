@@ -1,0 +1,81 @@
+"""One client's request on its way: where it is, since when, and how it can be stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+from trserve.errors import ApiError
+
+Phase = Literal["waiting", "first byte", "streaming", "client"]
+Stop = Literal["client left", "instance removed", "timeout", "deadline", "shutdown"]
+
+
+class Flight:
+    """The task that serves one request may be stopped from outside, with a reason.
+
+    phase: what it waits for, since `touched` (the event loop's time): a decision or its turn, an
+    instance's first byte or next one, the client to read on. begun: bytes of an answer
+    have gone to the client, so nothing can be tried again. deadline: when it must be over.
+    """
+
+    __slots__ = (
+        "_task",
+        "begun",
+        "deadline",
+        "phase",
+        "request_id",
+        "started",
+        "stopped",
+        "touched",
+    )
+
+    def __init__(self, request_id: str, now: float, deadline: float) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self.request_id = request_id
+        self.started = self.touched = now
+        self.deadline = deadline
+        self.phase: Phase = "waiting"
+        self.begun = False
+        self.stopped: Stop | None = None
+
+    def enter(self, phase: Phase, now: float) -> None:
+        """Wait for something else from now on."""
+        self.phase = phase
+        self.touched = now
+
+    def stop(self, why: Stop) -> None:
+        """Interrupt what it is doing; the first reason stands."""
+        if self.stopped is None:
+            self.stopped = why
+            self._task.cancel()
+
+    def interrupted(self) -> Stop | None:
+        """For the task itself, on CancelledError: why; None if somebody else cancelled it.
+
+        A request whose instance was removed or was too slow may then go on elsewhere.
+        """
+        why = self.stopped
+        if why is None:
+            return None
+        self._task.uncancel()
+        if why in ("instance removed", "timeout"):
+            self.stopped = None
+        return why
+
+
+def stopped_error(why: Stop, instance: str | None) -> ApiError:
+    """What the client is told of a request that was stopped."""
+    where = f" on instance {instance}" if instance else ""
+    match why:
+        case "timeout":
+            return ApiError(504, f"No answer in time{where}.", code="upstream_timeout")
+        case "deadline":
+            return ApiError(504, "The answer was not complete in time.", code="timeout")
+        case "instance removed":
+            return ApiError(502, f"The instance was removed{where}.", code="instance_removed")
+    headers = {"retry-after": "5"}
+    message = "The gateway is shutting down; try again later."
+    return ApiError(503, message, code="shutdown", headers=headers)

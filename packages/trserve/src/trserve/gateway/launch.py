@@ -1,0 +1,157 @@
+"""From a gateway's configuration to a running server and back: open, serve, drain, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import time
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import structlog
+import uvloop
+
+from trsched.errors import ConfigError
+from trserve.gateway.app import create_gateway_app
+from trserve.gateway.balancing import open_balancing
+from trserve.gateway.gateway import Gateway
+from trserve.gateway.local_groups import LocalGroup
+from trserve.gateway.reload import reload
+from trserve.gateway.tracing_setup import tracing_from_environment
+from trserve.http_server import HttpServer, finish
+from trserve.listener import listen, reserve, url_of
+from trserve.logs import configure_logging
+from trserve.ready_file import ReadyFile, ready_file
+from trserve.settings import unknown_variables
+from trserve.stop_signals import StopSignals
+
+if TYPE_CHECKING:
+    from trserve.gateway.balancing import Balancing
+    from trserve.gateway.deployment import GatewayDeployment
+
+STOPPED = 0
+STOPPED_AT_ONCE = 130
+
+_log = structlog.get_logger("trserve.gateway")
+
+
+def launch_gateway(deployment: GatewayDeployment) -> int:
+    """Serve until stopped; returns the exit status. Raises ConfigError."""
+    server = deployment.server
+    configure_logging(server.log_level, json_logs=server.json_logs)
+    for name, complaint in unknown_variables().items():
+        _log.warning("ignored variable", name=name, why=complaint)
+    with reserve(server.host, server.port) as sock, ready_file(server.ready_file) as ready:
+        config = deployment.gateway
+        _log.info(
+            "configuration",
+            source=str(deployment.path),
+            url=url_of(sock, server.host),
+            models=len(config.models),
+            instances=len(config.instances),
+            policy=config.policy,
+            predictor=config.predictor,
+        )
+        return uvloop.run(_run(deployment, sock, ready))
+
+
+async def _run(deployment: GatewayDeployment, sock: socket.socket, ready: ReadyFile) -> int:
+    started = time.monotonic()
+    async with AsyncExitStack() as stack:
+        stops = stack.enter_context(StopSignals())
+        tracing = stack.enter_context(tracing_from_environment())
+        opening = asyncio.ensure_future(_open(deployment, stack))
+        asked = asyncio.ensure_future(stops.first.wait())
+        await asyncio.wait({opening, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if not opening.done():
+            _log.info("stopping: not everything is loaded")
+            opening.cancel()
+            await asyncio.wait({opening})
+            return STOPPED_AT_ONCE
+        asked.cancel()
+        balancing, groups = await opening
+        gateway = await stack.enter_async_context(
+            Gateway(
+                deployment,
+                balancing,
+                {each.name: (each.url, each.key) for each in groups},
+                tracing,
+            )
+        )
+        _log.info("loaded", seconds=round(time.monotonic() - started, 1))
+        return await _serve(gateway, sock, ready, stops)
+
+
+async def _open(
+    deployment: GatewayDeployment, stack: AsyncExitStack
+) -> tuple[Balancing, list[LocalGroup]]:
+    """Predictors and local groups, loaded at the same time; the stack ends the groups."""
+    server = deployment.server
+    groups = [
+        LocalGroup(spec, debug=server.log_level == "debug", json_logs=server.json_logs)
+        for spec in deployment.gateway.groups
+    ]
+    for group in groups:
+        stack.push_async_callback(group.stop)
+    loading = asyncio.to_thread(open_balancing, deployment.gateway)
+    balancing, _ = await asyncio.gather(
+        loading, asyncio.gather(*(group.start() for group in groups))
+    )
+    return balancing, groups
+
+
+async def _serve(
+    gateway: Gateway, sock: socket.socket, ready: ReadyFile, stops: StopSignals
+) -> int:
+    server = gateway.deployment.server
+    url = url_of(sock, server.host)
+
+    def on_started() -> None:
+        ready.write(url)
+        _log.info("ready", url=url)
+
+    listen(sock, server.host)
+    http = HttpServer(create_gateway_app(gateway), access_log=False, on_started=on_started)
+    running = asyncio.ensure_future(http.serve([sock]))
+    asked = asyncio.ensure_future(stops.first.wait())
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, _reload, gateway)
+    try:
+        await asyncio.wait({running, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if not asked.done():
+            await running  # ended by itself: raises what ended it
+            return 1
+        http.should_exit = True
+        status = await _drain(gateway, server.drain_timeout, stops)
+        await finish(http, running)
+        return status
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
+        asked.cancel()
+
+
+async def _drain(gateway: Gateway, limit_s: float, stops: StopSignals) -> int:
+    """Let requests under way end, or end them after `limit_s` or on the second signal."""
+    left = len(gateway.watchdog.flights)
+    _log.info("stopping", running=left, limit_s=limit_s, hint="Ctrl-C again stops at once")
+    drained = asyncio.ensure_future(gateway.drain(limit_s))
+    at_once = asyncio.ensure_future(stops.second.wait())
+    await asyncio.wait({drained, at_once}, return_when=asyncio.FIRST_COMPLETED)
+    drained.cancel()
+    if at_once.done():
+        _log.warning("stopped at once", ended=len(gateway.watchdog.flights))
+        gateway.stop()
+        return STOPPED_AT_ONCE
+    at_once.cancel()
+    if not drained.result():
+        _log.warning("drain timeout", ended=len(gateway.watchdog.flights))
+        gateway.stop()
+    return STOPPED
+
+
+def _reload(gateway: Gateway) -> None:
+    try:
+        reload(gateway)
+    except ConfigError as error:
+        _log.error("configuration not changed", why=str(error))

@@ -1,0 +1,113 @@
+"""Token-routed groups of the gateway's own: each a `trserve launch` on loopback, watched over."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import secrets
+import signal
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from trsched.errors import ConfigError
+
+if TYPE_CHECKING:
+    from trserve.gateway.config import GroupSpec
+
+_log = structlog.get_logger("trserve.gateway")
+
+_LOOK_S = 0.05
+_STOP_S = 10.0
+_RESTART_S = (1.0, 60.0)  # pauses before a group that died is started again, doubling
+_PR_SET_PDEATHSIG = 1
+
+
+class LocalGroup:
+    """url, key: where it listens and what it wants to see, known once `start` has returned."""
+
+    def __init__(self, spec: GroupSpec, *, debug: bool, json_logs: bool) -> None:
+        self.name = spec.name
+        self.url = ""
+        self.key = secrets.token_urlsafe(32)
+        self._spec = spec
+        self._logs = [
+            *("--log-level", "debug" if debug else "warning"),
+            "--json-logs" if json_logs else "--text-logs",
+        ]
+        self._process: asyncio.subprocess.Process | None = None
+        self._watch: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Load it, and keep it alive from then on. Raises ConfigError: it cannot be served."""
+        await self._launch(port=0)
+        self._watch = asyncio.create_task(self._keep_alive())
+
+    async def stop(self) -> None:
+        """End it; its requests have been seen to."""
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.wait([self._watch])
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_STOP_S):
+                    await process.wait()
+                return
+
+    async def _launch(self, port: int) -> None:
+        with tempfile.TemporaryDirectory(prefix="trserve-group-") as folder:
+            ready = Path(folder) / "ready.json"
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command(port, ready),
+                env={**os.environ, "TRSERVE_API_KEY": self.key},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=sys.stderr,
+                start_new_session=True,  # a Ctrl-C at the terminal is the gateway's to act on
+                preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+            )
+            while not ready.exists():
+                if self._process.returncode is not None:
+                    field = f"groups.{self.name}"
+                    raise ConfigError(field, "cannot be served: see the lines before this one")
+                await asyncio.sleep(_LOOK_S)
+            self.url = json.loads(ready.read_text("utf-8"))["url"]
+        _log.info("group", name=self.name, url=self.url, pid=self._process.pid)
+
+    def _command(self, port: int, ready: Path) -> list[str]:
+        spec = self._spec
+        source = ["--preset", spec.preset] if spec.preset else ["--config", str(spec.config)]
+        changes = [word for change in spec.changes for word in ("--set", change)]
+        listen = ["--host", "127.0.0.1", "--port", str(port), "--served-name", spec.name]
+        return [
+            *(sys.executable, "-m", "trserve", "launch", *source, *changes, *listen),
+            *("--ready-file", str(ready), *self._logs),
+        ]
+
+    async def _keep_alive(self) -> None:
+        """Start it again where it was whenever it ends; its instances are down meanwhile."""
+        pause, most = _RESTART_S
+        port = int(self.url.rpartition(":")[2])
+        while True:
+            assert self._process is not None
+            status = await self._process.wait()
+            _log.error("group ended, starting it again", name=self.name, status=status, in_s=pause)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, most)
+            with suppress(ConfigError):
+                await self._launch(port)
+
+
+def _end_with_parent() -> None:
+    """Not to be left behind by a gateway that was killed."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

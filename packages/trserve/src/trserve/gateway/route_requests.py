@@ -1,0 +1,138 @@
+"""What a client asks for, in the balancer's terms: models by name, room, capabilities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rbalance import NoInstanceError, RouteRequest
+from trserve.errors import ApiError
+from trserve.gateway.config import AUTO, CAPABILITIES, weights_of
+
+if TYPE_CHECKING:
+    from rbalance import Weights
+    from trserve.gateway.ask import Ask
+    from trserve.gateway.config import GatewayConfig
+    from trserve.gateway.instance import Instance
+    from trserve.gateway.pool import Pool
+
+_LIKELY_ANSWER = 1024  # tokens of room wanted for an answer whose length the client leaves open
+
+
+class RouteRequests:
+    """Resolves names by `config`, which a reload replaces."""
+
+    def __init__(self, config: GatewayConfig, pool: Pool) -> None:
+        self._pool = pool
+        self._seen = -1
+        self.configure(config)
+
+    def configure(self, config: GatewayConfig) -> None:
+        """Use these aliases from now on."""
+        self._models = [model.name for model in config.models]
+        self._aliases = {name: tuple(alias.models) for name, alias in config.aliases.items()}
+        self._weights = {
+            name: weights_of(alias.weights, f"aliases.{name}.weights")
+            for name, alias in config.aliases.items()
+            if alias.weights is not None
+        }
+
+    @property
+    def names(self) -> list[str]:
+        """What clients may ask for."""
+        return [AUTO, *self._aliases, *self._models]
+
+    def of(self, ask: Ask, key: int, not_on: tuple[int, ...] = ()) -> RouteRequest:
+        """Raises ApiError (404): no such model.
+
+        The room wanted never exceeds the widest window: how long the prompt really is only the
+        instance knows, and its refusal is better than the gateway's guess.
+        """
+        models = self._allowed(ask)
+        widest = self._widest(models) or 1
+        answer = min(ask.max_tokens or _LIKELY_ANSWER, widest)
+        prompt = min(ask.prompt_tokens, widest)
+        if ask.max_tokens is None:
+            answer = max(1, min(answer, widest - prompt))
+        return RouteRequest(
+            key=key,
+            prompt=ask.prompt,
+            prompt_tokens=min(prompt, widest - answer),
+            max_tokens=answer,
+            needs=ask.needs,
+            models=models,
+            max_usd=ask.max_usd,
+            max_seconds=ask.max_seconds,
+            not_on=not_on,
+            weights=self._weights_for(ask),
+        )
+
+    def wider(self, ask: Ask, than: Instance | None) -> bool:
+        """Whether some other instance has more room than one that found the prompt too long."""
+        if than is None:
+            return False
+        return self._widest(self._allowed(ask)) > than.context
+
+    def refusal(self, ask: Ask, error: NoInstanceError) -> ApiError:
+        """Why nobody may take it, as the client should hear it."""
+        models = self._allowed(ask)
+        allowed = [
+            each for each in self._pool.instances if models is None or each.spec.model in models
+        ]
+        lacking = [
+            name
+            for bit, name in enumerate(CAPABILITIES)
+            if ask.needs >> bit & 1 and not any(each.capabilities >> bit & 1 for each in allowed)
+        ]
+        if allowed and lacking:
+            message = f"No model of this pool supports: {', '.join(lacking)}."
+            return ApiError(400, message, param=lacking[0], code="unsupported")
+        code = (
+            "no_candidate"
+            if ask.max_usd < float("inf") or ask.max_seconds < float("inf")
+            else "no_instance"
+        )
+        headers = {"retry-after": "2"}
+        message = str(error)
+        return ApiError(503, message[:1].upper() + message[1:] + ".", code=code, headers=headers)
+
+    def _allowed(self, ask: Ask) -> tuple[str, ...] | None:
+        if ask.options.models is not None:
+            for at, name in enumerate(ask.options.models):
+                if name not in self._models:
+                    raise self._unknown(name, f"routebalance.models[{at}]")
+            return tuple(ask.options.models)
+        if ask.model == AUTO:
+            return None
+        if ask.model in self._aliases:
+            return self._aliases[ask.model]
+        if ask.model in self._models:
+            return (ask.model,)
+        upstream = {
+            each.spec.model
+            for each in self._pool.instances
+            if each.spec.upstream_model == ask.model
+        }
+        if not upstream:
+            raise self._unknown(ask.model, "model")
+        return tuple(upstream)
+
+    def _weights_for(self, ask: Ask) -> Weights | None:
+        return ask.weights or self._weights.get(ask.model)
+
+    def _widest(self, models: tuple[str, ...] | None) -> int:
+        """The largest window there is, in tokens; kept until instances come or go."""
+        if self._seen != self._pool.changes:
+            self._seen = self._pool.changes
+            self._known: dict[tuple[str, ...] | None, int] = {}
+        if models not in self._known:
+            open_ = [
+                each.context
+                for each in self._pool.instances
+                if not each.draining and (models is None or each.spec.model in models)
+            ]
+            self._known[models] = max(open_, default=0)
+        return self._known[models]
+
+    def _unknown(self, name: str, param: str) -> ApiError:
+        message = f"The model {name!r} does not exist. There are: {', '.join(self.names)}."
+        return ApiError(404, message, param=param, code="model_not_found")

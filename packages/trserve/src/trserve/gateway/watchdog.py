@@ -1,0 +1,41 @@
+"""Stops requests that wait too long: one look at all of them every so often, no timer for each."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trserve.gateway.config import Timeouts
+    from trserve.gateway.flight import Flight, Stop
+
+_LOOK_S = 0.1
+
+
+def overdue(flight: Flight, timeouts: Timeouts, now: float) -> Stop | None:
+    """Why a request must be stopped now, if it must."""
+    if now > flight.deadline:
+        return "deadline"
+    limit = {"first byte": timeouts.first_byte_s, "streaming": timeouts.idle_s}.get(
+        flight.phase, math.inf
+    )
+    return "timeout" if now - flight.touched > limit else None
+
+
+class Watchdog:
+    """`flights` are looked at while `run` runs."""
+
+    def __init__(self, timeouts: Timeouts) -> None:
+        self.timeouts = timeouts
+        self.flights: set[Flight] = set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            now = loop.time()
+            for flight in [each for each in self.flights if each.stopped is None]:
+                if (why := overdue(flight, self.timeouts, now)) is not None:
+                    flight.stop(why)

@@ -1,1 +1,1 @@
-"""What `benchmarks.gateway` and `benchmarks.burst` are made of: proxies, what is behind and before them."""
+"""Proxies, what is behind and before them: of `benchmarks.gateway` and `benchmarks.burst`."""

@@ -39,7 +39,7 @@ class Reply:
 
 
 class Connection(asyncio.Protocol):
-    """Sends one request at a time to a port of this host. Opened by the first, and anew when closed.
+    """Sends one request at a time to a port of this host; opened when there is need to.
 
     ended: called with each reply when it is complete or has failed. streams: whether replies are
     server-sent events, whose times are wanted.

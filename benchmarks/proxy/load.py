@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,9 +16,13 @@ from benchmarks.proxy.connection import Connection, Reply
 
 @dataclass(slots=True)
 class Seen:
-    """Replies that ended within a window of `seconds`; failures by what was wrong."""
+    """Replies that ended within a window of `seconds`; failures by what was wrong.
+
+    cpu_s: what the proxy spent meanwhile, where that was asked for.
+    """
 
     seconds: float
+    cpu_s: float = 0.0
     replies: list[Reply] = field(default_factory=list)
     failures: dict[str, int] = field(default_factory=dict)
 
@@ -103,9 +107,18 @@ async def open_loop(port: int, requests: Iterator[bytes], rate: float, seconds: 
 
 
 async def closed_loop(
-    port: int, requests: Iterator[bytes], clients: int, seconds: float, *, warm_up: float = 0.5
+    port: int,
+    requests: Iterator[bytes],
+    clients: int,
+    seconds: float,
+    *,
+    warm_up: float = 0.5,
+    cpu: Callable[[], float] = lambda: 0.0,
 ) -> Seen:
-    """Clients that ask again as soon as they are answered; what ends after warm_up counts."""
+    """Clients that ask again as soon as they are answered; what ends after warm_up counts.
+
+    cpu: seconds that the proxy has spent so far.
+    """
     seen = Seen(seconds)
     counts = False
 
@@ -119,9 +132,9 @@ async def closed_loop(
     for connection in connections:
         connection.send(next(requests))
     await asyncio.sleep(warm_up)
-    counts, began = True, time.perf_counter()
+    counts, began, spent = True, time.perf_counter(), cpu()
     await asyncio.sleep(seconds)
-    counts, seen.seconds = False, time.perf_counter() - began
+    counts, seen.seconds, seen.cpu_s = False, time.perf_counter() - began, cpu() - spent
     for connection in connections:
         connection.close()
     return seen

@@ -96,8 +96,7 @@ def completion(tokens: int) -> bytes:
     body = (
         b'{"id":"chatcmpl-mock","object":"chat.completion","created":1,"model":"%b","choices":'
         b'[{"index":0,"message":{"role":"assistant","content":"%b"},"logprobs":null,'
-        b'"finish_reason":"length"}],%b}'
-        % (MODEL.encode(), b" token" * tokens, _usage(tokens))
+        b'"finish_reason":"length"}],%b}' % (MODEL.encode(), b" token" * tokens, _usage(tokens))
     )
     return reply(b"application/json", body)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -14,11 +15,6 @@ import yaml
 from benchmarks.proxy.proxy_process import Proxy, free_port, running
 from rbalance.demo import DEMO_PROMPTS
 from rbalance.demo.generate import MODELS
-from rbalance.knn import fit_knn
-from rbalance.predictor_artefact import save_predictor
-from rbalance.records import read_records
-from rbalance.sentence_embedder import SentenceEmbedder
-from rbalance.training_set import TrainingSet
 
 ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
 """rbalance's advice for embedding where cores are shared."""
@@ -30,8 +26,9 @@ _QUALITY = (0.5, 0.6, 0.65, 0.75)
 
 def fit_demo_predictor(folder: Path) -> None:
     """What `rbalance fit` makes of the demo prompts: MiniLM and nearest neighbours."""
-    data = TrainingSet.from_records(read_records(DEMO_PROMPTS), MODELS)
-    save_predictor(fit_knn(data, SentenceEmbedder()), folder)
+    program = str(Path(sys.executable).with_name("rbalance"))
+    command = [program, "fit", str(DEMO_PROMPTS), "--out", str(folder)]
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
 
 
 def four_models() -> list[dict[str, Any]]:
@@ -49,7 +46,9 @@ def four_models() -> list[dict[str, Any]]:
     ]
 
 
-def instances(urls: Sequence[str], models: Sequence[str], upstream_model: str) -> list[dict[str, Any]]:
+def instances(
+    urls: Sequence[str], models: Sequence[str], upstream_model: str
+) -> list[dict[str, Any]]:
     """One for each URL, of each model in turn."""
     return [
         {

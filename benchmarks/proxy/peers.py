@@ -77,15 +77,11 @@ def _rust_router(
         yield Proxy(name, port, pid, model, {"options": " ".join(options)})
 
 
-def _vllm_router(
-    urls: Sequence[str], model: str, by_load: bool
-) -> AbstractContextManager[Proxy]:
+def _vllm_router(urls: Sequence[str], model: str, by_load: bool) -> AbstractContextManager[Proxy]:
     return _rust_router("vllm-router", ["vllm-router"], urls, model, by_load)
 
 
-def _sglang_router(
-    urls: Sequence[str], model: str, by_load: bool
-) -> AbstractContextManager[Proxy]:
+def _sglang_router(urls: Sequence[str], model: str, by_load: bool) -> AbstractContextManager[Proxy]:
     return _rust_router("sglang-router", ["smg", "launch"], urls, model, by_load)
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.proxy.connection import Connection, Reply
+
+_SETTLE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,7 @@ class Flow:
 
     events: server-sent events. gaps: seconds between those of one stream, and how long a stream
     that did not go on had been waiting at the end. first: seconds from requests to their first
-    event. failures: by what was wrong.
+    event. failures: by what was wrong. cpu_s: what the proxy spent meanwhile.
     """
 
     count: int
@@ -28,14 +31,31 @@ class Flow:
     gaps: NDArray[np.float64]
     first: NDArray[np.float64]
     failures: dict[str, int]
+    cpu_s: float
+
+    def quantile_s(self, q: float) -> float:
+        """Of the gaps; infinite where nothing came."""
+        return float(np.quantile(self.gaps, q)) if len(self.gaps) else math.inf
+
+    @property
+    def first_s(self) -> float:
+        """The median; infinite where no stream began."""
+        return float(np.median(self.first)) if len(self.first) else math.inf
 
 
 async def hold_streams(
-    port: int, requests: Iterator[bytes], count: int, *, ramp_s: float, seconds: float
+    port: int,
+    requests: Iterator[bytes],
+    count: int,
+    *,
+    ramp_s: float,
+    seconds: float,
+    cpu: Callable[[], float] = lambda: 0.0,
 ) -> Flow:
     """Hold `count` streams: one that ends is followed by another at once.
 
-    They begin one after another within ramp_s; the window begins as long again after that.
+    They begin one after another within ramp_s; the window begins half a second after that.
+    cpu: seconds that the proxy has spent so far.
     """
     replies: list[Reply] = []
     failures: dict[str, int] = {}
@@ -56,24 +76,21 @@ async def hold_streams(
     connections = [Connection(port, ended, streams=True) for _ in range(count)]
     for at, connection in enumerate(connections):
         loop.call_later(ramp_s * at / count, begin, connection)
-    await asyncio.sleep(2 * ramp_s)
-    opened = time.perf_counter()
+    await asyncio.sleep(ramp_s + _SETTLE_S)
+    opened, spent = time.perf_counter(), cpu()
     await asyncio.sleep(seconds)
-    closed, done = time.perf_counter(), True
+    closed, spent, done = time.perf_counter(), cpu() - spent, True
     unfinished = [reply for connection in connections if (reply := connection.reply) is not None]
     for connection in connections:
         connection.close()
-    return _flow(count, opened, closed, replies, unfinished, failures)
+    events, gaps, first = _within(opened, closed, replies, unfinished)
+    return Flow(count, closed - opened, events, gaps, first, failures, spent)
 
 
-def _flow(
-    count: int,
-    opened: float,
-    closed: float,
-    replies: list[Reply],
-    unfinished: list[Reply],
-    failures: dict[str, int],
-) -> Flow:
+def _within(
+    opened: float, closed: float, replies: list[Reply], unfinished: list[Reply]
+) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
+    """Events, gaps and times to the first event, between two times."""
     events, gaps, first = 0, [np.empty(0)], []
     for reply in replies + unfinished:
         times = np.asarray(reply.times)
@@ -86,6 +103,4 @@ def _flow(
     every = np.concatenate(gaps)
     usual = np.median(every) if len(every) else 0.0
     late = np.array([wait for wait in waiting if wait > usual])
-    return Flow(
-        count, closed - opened, events, np.concatenate([every, late]), np.array(first), failures
-    )
+    return events, np.concatenate([every, late]), np.array(first)

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -160,7 +161,7 @@ def ratios(figures: dict[str, dict[str, float]]) -> dict[str, float]:
     found = {}
     for mine in OURS:
         for peer in PEERS:
-            if mine not in figures or peer not in figures:
+            if mine not in figures or "cpu_ms_256" not in figures.get(peer, {}):
                 continue
             for count in COUNTS:
                 end = f"{_end(peer)}{'' if count == COUNTS[0] else f'_{count}'}{_end(mine)}"
@@ -199,6 +200,7 @@ def report(subjects: Sequence[Measured], missing: dict[str, str]) -> None:
         f"{figure}{_end(name)}": round(value, 4)
         for name, found in figures.items()
         for figure, value in found.items()
+        if math.isfinite(value)
     }
     line |= {figure: round(value, 4) for figure, value in ratios(figures).items()}
     cores = machine()["cores"]

@@ -13,14 +13,15 @@ import httptools
 
 _DONE = b"data: [DONE]\n\n"
 _EVENT_END = b"\n\n"
+_TAIL_BYTES = 512
 
 
 @dataclass(slots=True)
 class Reply:
     """What came of one request. Times in seconds of time.perf_counter.
 
-    events: of a streamed reply, [DONE] included. times: of each event. failure: empty, or why this
-    reply is none.
+    events: of a streamed reply, [DONE] included. times: of each event. tail: the last of a stream.
+    failure: empty, or why this reply is none.
     """
 
     began: float
@@ -126,7 +127,7 @@ class Connection(asyncio.Protocol):
                 now = time.perf_counter()
                 reply.events += events
                 reply.times.extend([now] * events)
-            reply.tail = body[-len(_DONE) :] if len(body) >= len(_DONE) else reply.tail + body
+            reply.tail = (reply.tail + body)[-_TAIL_BYTES:]
 
     def on_message_complete(self) -> None:
         assert self._parser is not None

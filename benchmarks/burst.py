@@ -36,7 +36,6 @@ import uvloop
 
 from benchmarks.proxy.connection import Connection, Reply
 from benchmarks.proxy.own_gateway import instances, own_gateway
-from benchmarks.proxy.peer_environments import installed
 from benchmarks.proxy.peers import PEERS
 from benchmarks.proxy.prompts import requests
 from benchmarks.proxy.proxy_process import Proxy, StartError
@@ -72,14 +71,12 @@ _COMPLETION_TOKENS = re.compile(rb'"completion_tokens": ?(\d+)')
 def main() -> None:
     """Measure and report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--smoke", action="store_true", help="160 requests, equal servers")
+    parser.add_argument("--smoke", action="store_true", help="160 requests, equal servers, no peers")
     parser.add_argument("--requests", type=int, help="in the burst (default: 800)")
     parser.add_argument("--peers", default=",".join(PEERS), help="which, or none")
     args = parser.parse_args()
     count = args.requests or (160 if args.smoke else 800)
-    peers = [] if args.peers == "none" else args.peers.split(",")
-    if args.smoke:
-        peers = [name for name in peers if installed(name)]
+    peers = [] if args.smoke or args.peers == "none" else args.peers.split(",")
     rows = [*OURS, *(row for row, (peer, _) in PEER_POLICIES.items() if peer in peers)]
     facts = {"requests": count, "at_once": AT_ONCE, "tokens": TOKENS, "step_ms": STEP_MS}
     print(json.dumps({"machine": machine(), **facts}))

@@ -47,6 +47,7 @@ class Seen:
     origin_input_ids: list[int]
     output_ids: list[int] = field(default_factory=list)
     rid: int = 0
+    threshold: float | None = None
     peer_locs: tuple[int, int] = (0, 0)
     peer: int = 0
     arrived_loc: int = 0

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as changed
 
 from tests.oracle import sequential
-from tests.oracle.concurrent_clients import assert_served
+from tests.oracle.concurrent_clients import answers, assert_served
 from trsched.errors import ConfigError
+from trsched.group import Group
 from trsched.request import GenerateRequest
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
@@ -17,10 +19,12 @@ pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 from tests.oracle.demo_models import PAIR, THREE, model_file, open_group, open_solo
 from tests.oracle.demo_requests import make_requests
 from tests.oracle.llama_model import SoloLlama
+from tests.oracle.own_routing import ANY, ONE_MODEL, with_own_routing
 from trsched.vocabulary import GgufVocabulary
 
 pytestmark = [pytest.mark.models, pytest.mark.slow]
 
+THRESHOLDS = {"bernoulli": "p", "r_stitch": "tau"}
 OWN_SAMPLING: list[dict[str, float]] = [
     {"temperature": 0.7, "top_k": 20},
     {"temperature": 1.1, "top_p": 0.8},
@@ -47,6 +51,10 @@ def vocabulary() -> GgufVocabulary:
 def sequential_plan(
     router: str, settings: dict[str, Any], request: GenerateRequest
 ) -> tuple[int, sequential.Decide]:
+    if request.only is not None:
+        return sequential.fixed(request.only)
+    if request.threshold is not None:
+        settings = settings | {THRESHOLDS[router]: request.threshold}
     match router:
         case "fixed":
             return sequential.fixed(settings["model"])
@@ -84,6 +92,54 @@ def test_concurrent_equals_sequential(
 ) -> None:
     requests = make_requests(vocabulary, 18, seed=3)
     assert_sequential(solo[:2], router, settings, requests, **more)
+
+
+@pytest.mark.parametrize(
+    ("router", "settings", "kinds", "more"),
+    [
+        ("r_stitch", {"tau": 0.3}, ANY, {}),
+        ("r_stitch", {"tau": 0.3}, ANY, {"processes": True, "kv_memory": "40MiB"}),
+        ("me", {}, ONE_MODEL, {}),
+    ],
+    ids=["r_stitch", "r_stitch-in-processes", "me"],
+)
+def test_requests_with_their_own_routing(
+    router: str,
+    settings: dict[str, Any],
+    kinds: list[dict[str, Any]],
+    more: dict[str, Any],
+    solo: list[SoloLlama],
+    vocabulary: GgufVocabulary,
+) -> None:
+    """Each as in a group with that threshold, or as its one model alone, served together."""
+    requests = with_own_routing(make_requests(vocabulary, 18, seed=8), kinds)
+    assert_sequential(solo[:2], router, settings, requests, **more)
+
+
+@pytest.mark.parametrize(("mode", "model"), [("slm-only", 0), ("llm-only", 1)])
+def test_bound_to_one_model_is_served_as_in_its_mode(
+    mode: str, model: int, vocabulary: GgufVocabulary
+) -> None:
+    """Beside the same requests, routed. In its mode the large model is model 0, and draws as such:
+    of it the greedy ones are compared."""
+    requests = [
+        request
+        for request in make_requests(vocabulary, 12, seed=9)
+        if model == 0 or request.sampling.temperature == 0
+    ]
+    settings = {"tau": 0.3}
+    alone = tokens_of(open_group("r_stitch", settings, mode=mode), requests)
+    bound = [changed(request, only=model) for request in requests]
+    both = tokens_of(open_group("r_stitch", settings), [*bound, *requests])
+    assert both[: len(bound)] == alone
+    assert both[len(bound) :] != alone
+
+
+def tokens_of(group: Group, requests: Sequence[GenerateRequest]) -> list[list[int]]:
+    try:
+        return [answer.tokens for answer, _ in answers(group, requests, 16, {})]
+    finally:
+        group.close()
 
 
 def test_each_model_with_its_own_sampling(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from packages.trsched.tests.groups import profile_config
 from tests.oracle import sequential
 from tests.oracle.concurrent_clients import answers, assert_equal
+from tests.oracle.own_routing import ANY, ONE_MODEL, with_own_routing
 from tests.oracle.profile_model import SoloProfile
 from trsched.config import ProfileModel
 from trsched.group import Group
@@ -30,12 +32,15 @@ def plan(
     router: str, settings: dict[str, Any], models: int, request: GenerateRequest
 ) -> tuple[int, sequential.Decide]:
     seed, prompt = request.sampling.seed, len(request.prompt_ids)
+    if request.only is not None:
+        return sequential.fixed(request.only)
     match router:
         case "fixed":
             return sequential.fixed(settings["model"])
         case "bernoulli":
             calls = settings.get("tokens_per_call", 1)
-            return sequential.bernoulli(settings["p"], seed, prompt, calls, settings.get("q"))
+            p = settings["p"] if request.threshold is None else request.threshold
+            return sequential.bernoulli(p, seed, prompt, calls, settings.get("q"))
     return sequential.mixture(settings.get("weights", [1.0] * models), seed)
 
 
@@ -65,7 +70,35 @@ def test_processes_equal_sequential(algorithm: str, schedule: str) -> None:
     compare(algorithm, 16, schedule, "scarce", processes=True)
 
 
-def compare(algorithm: str, clients: int, schedule: str, sequences: str, **group: Any) -> None:
+OWN_ROUTING = {
+    "bernoulli": ANY,
+    "bernoulli-bursts": ANY,
+    "bernoulli-both-ways": ANY,
+    "me3": [*ONE_MODEL, {"only": 2}, {}],
+}
+
+
+@pytest.mark.parametrize("clients", [1, 4, 16])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("algorithm", OWN_ROUTING)
+def test_requests_with_their_own_routing(algorithm: str, clients: int, schedule: str) -> None:
+    compare(algorithm, clients, schedule, "scarce", OWN_ROUTING[algorithm])
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("algorithm", ["bernoulli", "me3"])
+def test_requests_with_their_own_routing_in_processes(algorithm: str, schedule: str) -> None:
+    compare(algorithm, 16, schedule, "scarce", OWN_ROUTING[algorithm], processes=True)
+
+
+def compare(
+    algorithm: str,
+    clients: int,
+    schedule: str,
+    sequences: str,
+    kinds: Sequence[dict[str, Any]] = ({},),
+    **group: Any,
+) -> None:
     router, settings, count = ALGORITHMS[algorithm]
     config = profile_config(
         router,
@@ -90,6 +123,7 @@ def compare(algorithm: str, clients: int, schedule: str, sequences: str, **group
         )
         for i in range(2 * clients + 6)
     ]
+    requests = with_own_routing(requests, kinds)
     give_up_after = {i: rng.randrange(1, 20) for i in range(len(requests)) if i % 5 == 4}
     models = []
     for index, model in enumerate(config.models):

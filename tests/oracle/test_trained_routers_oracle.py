@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 from tests.oracle.demo_models import PAIR, model_file, open_group, open_solo
 from tests.oracle.demo_requests import make_requests
 from tests.oracle.llama_model import SoloLlama
+from tests.oracle.own_routing import ANY, with_own_routing
 from trsched.vocabulary import GgufVocabulary
 
 pytestmark = [pytest.mark.models, pytest.mark.slow]
@@ -85,6 +87,32 @@ def test_concurrent_equals_sequential(
     assert_served(group, requests, expected)
 
 
+@pytest.mark.parametrize("router", CHECKPOINT)
+def test_requests_with_their_own_routing(
+    router: str, solo: list[SoloLlama], vocabulary: GgufVocabulary
+) -> None:
+    requests = with_own_routing(make_requests(vocabulary, 18, seed=6), ANY)
+    expected = []
+    for request in requests:
+        reference = ReferenceRouter(_folder(router), request.threshold)
+        plan = sequential.one_token_visits(partial(_hands_over, reference, solo[0]))
+        if request.only is not None:
+            plan = sequential.fixed(request.only)
+        expected.append(
+            sequential.generate(
+                solo,
+                *plan,
+                request.prompt_ids,
+                request.sampling,
+                request.max_tokens,
+                request.stop_token_ids,
+            )
+        )
+        assert reference.closest > ROUNDING  # else the case says nothing: choose other requests
+    group = open_group(router, {"checkpoint": CHECKPOINT[router]})
+    assert_served(group, requests, expected)
+
+
 @pytest.mark.parametrize("tokens_per_call", [1, 3, 10])
 def test_co_llm_in_calls_is_the_same(
     tokens_per_call: int, solo: list[SoloLlama], vocabulary: GgufVocabulary
@@ -115,6 +143,10 @@ def test_co_llm_in_calls_is_the_same(
             request.stop_token_ids,
         )
         assert in_calls == token_by_token
+
+
+def _hands_over(reference: ReferenceRouter, small: SoloLlama) -> bool:
+    return reference.hands_over(small.sight)
 
 
 def _folder(router: str) -> Path:

@@ -36,6 +36,10 @@ DATA = {
             for name in ("smol-r2r", "smol-citer", "smol-co-llm")
             for kind in ("json", "safetensors")
         ),
+        *(
+            f"playground/{file.name}"
+            for file in (ROOT / "packages" / "trserve" / "src" / "trserve" / "playground").iterdir()
+        ),
     },
 }
 

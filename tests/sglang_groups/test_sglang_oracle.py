@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace as changed
 
 from packages.trrouters.tests.tiny_checkpoints import saved, tiny_tensors
 from tests.oracle import sequential
 from tests.oracle.concurrent_clients import assert_served
 from tests.oracle.demo_requests import GREEDY, SAMPLED
+from tests.oracle.own_routing import ANY
 from tests.oracle.reference_routers import ReferenceRouter
 from tests.oracle.sequential import Answer, Decide
 from tests.sglang_groups.tiny_group import CONTEXT, tiny_config
@@ -52,11 +54,12 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """more: of the group; see `tiny_config`."""
+    """more: of the group; see `tiny_config`. kinds: what requests bring of their own, by turns."""
 
     router: str
     settings: dict[str, Any] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
+    kinds: Sequence[dict[str, Any]] = ({},)
 
 
 SCARCE = {"sequences": 5}
@@ -68,6 +71,7 @@ CASES = [
     Case("co_llm", {"threshold": 0.5, "tokens_per_call": 3}, SCARCE),
     Case("r_stitch", {"tau": 0.85}, {"overlap": False}),
     Case("me", {"weights": [1.0, 2.0]}, {"tp": 2}),
+    Case("bernoulli", {"p": 0.3}, SCARCE | DELAYED, ANY),
 ]
 
 
@@ -105,7 +109,7 @@ class Sequential:
     """The case as a plain program over both models in transformers."""
 
     def __init__(self, case: Case, solo: list[HfModel], checkpoint: Path) -> None:
-        self._case = case
+        self.case = case
         self._models = solo
         self._reference = (
             ReferenceRouter(checkpoint, case.settings["threshold"])
@@ -138,11 +142,14 @@ class Sequential:
 
     def _plans(self, request: GenerateRequest) -> list[tuple[int, Decide]]:
         """The router; of R-Stitch, which says not how close it came, also with other thresholds."""
-        case, seed = self._case, request.sampling.seed
+        case, seed = self.case, request.sampling.seed
+        if request.only is not None:
+            return [sequential.fixed(request.only)]
         match case.router:
             case "bernoulli":
                 prompt = len(request.prompt_ids)
-                return [sequential.bernoulli(case.settings["p"], seed, prompt)]
+                p = case.settings["p"] if request.threshold is None else request.threshold
+                return [sequential.bernoulli(p, seed, prompt)]
             case "me":
                 return [sequential.mixture(case.settings["weights"], seed)]
             case "r_stitch":
@@ -156,7 +163,9 @@ class Sequential:
 def clear_cases(program: Sequential) -> Iterator[tuple[GenerateRequest, Answer]]:
     """Requests with answers that hang on no rounding; at least half of those tried."""
     skipped = 0
-    for number, request in enumerate(make_requests()):
+    kinds = cycle(program.case.kinds)
+    for number, asked in enumerate(make_requests()):
+        request = changed(asked, **next(kinds))
         answer = program.clear_answer(request)
         if answer is not None:
             yield request, answer

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from rbalance.batching import AdaptiveSizing, BatchLimits, BatchQueue, FixedSizing, batch_due
+from rbalance.batching import (
+    AdaptiveSizing,
+    BatchLimits,
+    BatchQueue,
+    FixedSizing,
+    NaturalSizing,
+    batch_due,
+)
 from rbalance.errors import ConfigError
 
 
@@ -20,6 +27,19 @@ def test_sizes_and_deadlines_follow_the_share_of_congested_instances(
     congested: float | None, size: int, delay_ms: int
 ) -> None:
     assert AdaptiveSizing().limits(congested) == BatchLimits(size, delay_ms / 1e3)
+
+
+def test_natural_batches_wait_for_nobody() -> None:
+    queue = BatchQueue[int](NaturalSizing(most=3))
+    for item in range(5):
+        queue.add(item, now=1.0)
+    assert queue.take(now=1.0) == [0, 1, 2]
+    queue.add(5, now=2.0)
+    assert queue.take(now=2.0) == []  # one decision at a time
+    queue.decided(congested=1.0)
+    assert queue.take(now=2.0) == [3, 4, 5]
+    queue.decided(congested=0.0)
+    assert queue.due() == math.inf
 
 
 def test_limits_that_cannot_be_are_refused_by_name() -> None:

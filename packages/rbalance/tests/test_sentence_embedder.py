@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from rbalance.demo import DEMO_PROMPTS
 from rbalance.errors import ConfigError
 from rbalance.knn import KnnPredictor, fit_knn
 from rbalance.records import read_records
-from rbalance.sentence_embedder import MAX_CHARS, SentenceEmbedder, like_lengths
+from rbalance.sentence_embedder import MAX_CHARS, Precision, SentenceEmbedder, like_lengths
 from rbalance.training_set import TrainingSet, held_out
 
 if TYPE_CHECKING:
@@ -55,6 +55,35 @@ def test_bf16_is_near_fp32_and_the_same_embedder(embedder: SentenceEmbedder) -> 
     prompts = ["What is 12 times 31?", "Write a calm poem about a heron in Riga."]
     assert ((embedder.embed(prompts) * exact.embed(prompts)).sum(axis=1) > 0.999).all()
     assert exact.fingerprint == embedder.fingerprint
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize(("precision", "least"), [("bf16", 0.9995), ("fp32", 0.999999)])
+def test_vectors_are_those_of_sentence_transformers(
+    precision: Precision, least: float, packed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not packed:  # as where torch has no oneDNN
+        monkeypatch.setattr("rbalance.bert_encoder._can_pack", lambda dtype: False)
+    embedder = SentenceEmbedder(precision=precision)
+    prompts = ["", "Short.", "What is 12 times 31?", "Žurnāls par gārni", "A longer one " * 60]
+    prompts += [record.prompt for record in read_records(DEMO_PROMPTS)][:40]
+    theirs = embedder._model.encode(prompts, show_progress_bar=False)
+    theirs /= np.linalg.norm(theirs, axis=1, keepdims=True)
+    assert ((embedder.embed(prompts) * theirs).sum(axis=1) > least).all()
+
+
+def test_another_kind_of_model_is_left_to_sentence_transformers() -> None:
+    from rbalance.bert_encoder import encoder_of
+
+    other = SentenceEmbedder()
+    pooling: Any = other._model[1]
+    pooling.pooling_mode = "cls"
+    assert encoder_of(other._model) is None
+    pooling.pooling_mode = "mean"
+    prompts = ["What is 12 times 31?", "Write a calm poem."]
+    ours = other.embed(prompts)
+    other._encoder = None
+    assert ((other.embed(prompts) * ours).sum(axis=1) > 0.9995).all()
 
 
 def test_what_lies_beyond_the_cut_does_not_count(embedder: SentenceEmbedder) -> None:

@@ -17,6 +17,7 @@ class SeenRequest:
     output_ids: list[int] = field(default_factory=list)
     rid: int = 7
     seed: int = 0
+    threshold: float | None = None
     peer_locs: Sequence[int] = (0, 0)
     peer: int = 1
     arrived_loc: int = 0

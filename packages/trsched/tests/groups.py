@@ -66,6 +66,8 @@ def request(
     prompt: bytes = b"hello",
     timeout_s: float | None = None,
     request_id: str = "test",
+    threshold: float | None = None,
+    only: int | None = None,
 ) -> GenerateRequest:
     """A request on the byte vocabulary."""
     return GenerateRequest(
@@ -75,4 +77,6 @@ def request(
         sampling=SamplingParams(seed=seed),
         stop_token_ids=frozenset({256}),
         timeout_s=timeout_s,
+        threshold=threshold,
+        only=only,
     )

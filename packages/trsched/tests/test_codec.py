@@ -61,7 +61,17 @@ SAMPLING = st.builds(
     logprobs=st.one_of(st.none(), st.integers(0, 20)),
 )
 COMMANDS = st.one_of(
-    st.builds(Admit, HANDLES, st.integers(0, 9), TOKENS, SAMPLING, st.integers(1, 9999), TOKENS),
+    st.builds(
+        Admit,
+        HANDLES,
+        st.integers(0, 9),
+        TOKENS,
+        SAMPLING,
+        st.integers(1, 9999),
+        TOKENS,
+        threshold=st.one_of(st.none(), FLOATS),
+        stays=st.booleans(),
+    ),
     st.builds(Release, HANDLES),
     st.builds(PeerDown, st.integers(0, 9)),
     st.builds(Stop),

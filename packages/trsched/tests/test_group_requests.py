@@ -62,6 +62,13 @@ def good(**fields: object) -> GenerateRequest:
         (good(sampling=SamplingParams(seed=1 << 64)), "seed"),
         (good(sampling=SamplingParams(logprobs=-1)), "top_logprobs"),
         (good(sampling=SamplingParams(logprobs=21)), "top_logprobs"),
+        (good(threshold=-0.1), "threshold"),
+        (good(threshold=1.1), "threshold"),
+        (good(threshold=math.nan), "threshold"),
+        (good(threshold=math.inf), "threshold"),
+        (good(only=-1), "only"),
+        (good(only=2), "only"),
+        (good(only=0, threshold=0.5), "only"),
     ],
 )
 def test_bad_field_is_named(group: Group, bad: GenerateRequest, param: str) -> None:
@@ -81,6 +88,11 @@ def test_bad_field_is_named(group: Group, bad: GenerateRequest, param: str) -> N
         good(max_tokens=4.0),
         good(stop_token_ids=frozenset({"a"})),
         good(timeout_s="1"),
+        good(threshold="0.5"),
+        good(threshold=True),
+        good(only=0.0),
+        good(only="m0"),
+        good(only=True),
         good(sampling=None),
         good(sampling=SamplingParams(seed=np.uint64(1))),  # type: ignore[arg-type]
     ],
@@ -113,6 +125,9 @@ def test_too_long(group: Group, prompt: int, max_tokens: int, param: str) -> Non
         good(prompt_ids=[0], max_tokens=CONTEXT - 1),
         good(prompt_ids=[256] * (CONTEXT - 1), max_tokens=1),
         good(timeout_s=math.inf),
+        good(threshold=0),
+        good(threshold=1.0),
+        good(only=1),
         good(stop_token_ids=frozenset()),
         good(prompt_ids=(1, 2), stop_token_ids=[256]),
         good(sampling=SamplingParams(100.0, 1e-9, (1 << 31) - 1, (1 << 64) - 1, 20)),
@@ -122,6 +137,17 @@ def test_the_edges_of_what_is_allowed(group: Group, edge: GenerateRequest) -> No
     tokens, final = group.submit(edge).result()
     assert final.reason == "length"
     assert len(tokens) == edge.max_tokens
+
+
+@pytest.mark.parametrize(("router", "models"), [("me", 3), ("fixed", 2)])
+def test_a_router_without_threshold(router: str, models: int) -> None:
+    group = Group.open(profile_config(router, models=models))
+    try:
+        with pytest.raises(RequestError, match=f"'{router}' has no threshold") as caught:
+            group.submit(good(threshold=0.5))
+        assert caught.value.param == "threshold"
+    finally:
+        group.close()
 
 
 def test_refused_requests_leave_nothing_behind(group: Group) -> None:

@@ -39,6 +39,7 @@ class Known:
     has_kv: bool = False
     stepped: bool = False
     age: int = 0
+    stays: bool = False
 
 
 Condition = Callable[[Known], bool]
@@ -50,6 +51,10 @@ def waits(known: Known) -> bool:
 
 def stepped(known: Known) -> bool:
     return known.stepped
+
+
+def may_leave(known: Known) -> bool:
+    return known.stepped and not known.stays
 
 
 def pending(known: Known) -> bool:
@@ -85,17 +90,19 @@ class RequestTableMachine(RuleBasedStateMachine):
         return data.draw(st.sampled_from(handles))
 
     @precondition(lambda self: self.group.counts()[0])
-    @rule(ready=st.booleans(), prompt=TOKENS.filter(bool))
-    def admit(self, ready: bool, prompt: list[int]) -> None:
+    @rule(ready=st.booleans(), prompt=TOKENS.filter(bool), may_stay=st.booleans())
+    def admit(self, ready: bool, prompt: list[int], may_stay: bool) -> None:
         handle = self.group.allocate()
-        taken = self.table.admit(Admit(handle, 0, prompt, SamplingParams(), 9, []), ready=ready)
+        stays = ready and may_stay
+        admit = Admit(handle, 0, prompt, SamplingParams(), 9, [], stays=stays)
+        taken = self.table.admit(admit, ready=ready)
         slots = {PendingTable.slot(other) for other in self.known}
         assert taken == (PendingTable.slot(handle) not in slots)
         if not taken:
             self.group.transition(handle, State.RUNNING, State.FINISHED)
             self.group.release(handle)
             return
-        self.known[handle] = Known(list(prompt), running=ready)
+        self.known[handle] = Known(list(prompt), running=ready, stays=stays)
         if ready:
             self.ready.append(handle)
 
@@ -129,11 +136,11 @@ class RequestTableMachine(RuleBasedStateMachine):
         self.known[handle].tokens.append(token)
         self.known[handle].stepped = False
 
-    @precondition(where(stepped))
+    @precondition(where(may_leave))
     @rule(data=st.data(), token=st.integers(0, 99), kept=st.booleans())
     def park(self, data: st.DataObject, token: int, kept: bool) -> None:
         """Hand over what a step made, with or without the token."""
-        handle = self.chosen(data, stepped)
+        handle = self.chosen(data, may_leave)
         known, req = self.known[handle], self.live(handle)
         req.output_ids.append(token)
         self.table.park(req)
@@ -214,6 +221,7 @@ class RequestTableMachine(RuleBasedStateMachine):
             assert (req.seq is not None) == known.has_kv
             if req.seq is not None:
                 assert self.engine.held[req.seq] == known.tokens[: req.given]
+        assert self.table.staying == sum(known.stays for known in self.known.values())
         with_kv = sum(known.has_kv for known in self.known.values())
         assert with_kv == len(self.engine.held) <= self.engine.sequences
 

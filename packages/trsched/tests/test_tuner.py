@@ -186,7 +186,7 @@ def test_subservers_hear_of_other_thresholds_for_every_n(monkeypatch: pytest.Mon
     )
     for seconds, active in ((0.01, 8), (0.05, 4)):  # latencies move: all is solved again, for 4
         for each in counters:
-            each.moved([0, 1], [0, 0])
+            each.moved([(0, 0), (1, 0)])
             for _ in range(200):
                 each.took(1, seconds)
         tuner.poll(active, now=seconds)

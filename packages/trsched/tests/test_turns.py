@@ -78,7 +78,8 @@ def test_exclusion() -> None:
 class Always:
     """Starts when anything waits."""
 
-    def begin(self, waiting: int) -> bool:
+    def begin(self, waiting: int, *, at_once: bool = False) -> bool:
+        del at_once
         return waiting > 0
 
     def end(self, waiting: int) -> None:

@@ -71,9 +71,9 @@ class VirtualGroup:
 
     def set_active(self, active: int) -> None:
         """Requests come to model 0, or those that wait there longest leave at their next step."""
-        for _ in range(active - self._active.value):
+        for _ in range(active - self._active.routed):
             self._waiting[0].append(Request())
-        self._active.value = active
+        self._active.routed = active
 
     def run(self, seconds: float) -> float:
         """Let so much time pass; the tokens a second in it."""
@@ -88,7 +88,7 @@ class VirtualGroup:
             if self.now == self._next_poll:
                 self._next_poll += POLL_S
                 if self.tuner is not None:
-                    self.tuner.poll(self._active.value, self.now)
+                    self.tuner.poll(self._active.routed, self.now)
             else:
                 self._finish(heapq.heappop(self._ends)[1])
 
@@ -107,16 +107,15 @@ class VirtualGroup:
 
     def _finish(self, model: int) -> None:
         batch, self._running[model] = self._running[model], []
-        surplus = sum(map(len, self._waiting + self._running)) + len(batch) - self._active.value
+        surplus = sum(map(len, self._waiting + self._running)) + len(batch) - self._active.routed
         batch = batch[max(0, surplus) :]
-        owners, positions = [], []
+        moves = []
         for request in batch:
             request.visit += 1
             owner, made = self.route(model, request.visit, self._draws)
             if owner != model:
                 request.visit = 0
             self.tokens += made
-            owners.append(owner)
-            positions.append(made - 1)
+            moves.append((owner, made - 1))
             self._waiting[owner].append(request)
-        self._stats[model].step_counters.moved(owners, positions)
+        self._stats[model].step_counters.moved(moves)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import openai
 import uvicorn
+from fastapi import FastAPI
 
 from packages.trserve.tests.scripted_group import ScriptedGroup, ScriptVocabulary
 from trserve.app import create_app
@@ -29,12 +30,17 @@ class _Server(uvicorn.Server):
         self.is_up.set()
 
 
+def serve(serving: Serving) -> AbstractContextManager[str]:
+    """The URL of a server of that group while it runs."""
+    return serve_app(create_app(serving))
+
+
 @contextmanager
-def serve(serving: Serving) -> Iterator[str]:
+def serve_app(app: FastAPI) -> Iterator[str]:
     """The server's URL while it runs."""
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
-    server = _Server(uvicorn.Config(create_app(serving), log_config=None, lifespan="on"))
+    server = _Server(uvicorn.Config(app, log_config=None, lifespan="on"))
     thread = threading.Thread(target=server.run, args=([sock],))
     thread.start()
     try:

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from trrouters import BaseRouter, RouterContext
+from trrouters.bernoulli import Bernoulli
 from trsched.config import GroupConfig, group_config
 from trsched.errors import GroupUnavailableError, QueueFullError
 from trsched.request import (
@@ -104,6 +106,7 @@ class ScriptedGroup:
             }
         )
         self.vocabulary: Vocabulary = vocabulary or ScriptVocabulary()
+        self.router: BaseRouter = Bernoulli(RouterContext(0, 2, self.vocabulary.size))
         self.reply: Callable[[GenerateRequest], Reply] = lambda request: Reply()
         self.requests: list[GenerateRequest] = []
         self.aborts: list[FinishReason] = []

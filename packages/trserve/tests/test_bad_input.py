@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import threading
 from typing import Any
 
@@ -102,6 +103,13 @@ def refused(demo: Demo, path: str, fields: dict[str, Any]) -> dict[str, Any]:
         ({"logprobs": True, "top_logprobs": 21}, "top_logprobs", "invalid_value"),
         ({"tokenrouter": {"models": True}}, "tokenrouter.models", "unknown_parameter"),
         ({"tokenrouter": {"timeout_s": 0}}, "tokenrouter.timeout_s", "invalid_value"),
+        ({"tokenrouter": {"threshold": "0.3"}}, "tokenrouter.threshold", "invalid_type"),
+        ({"tokenrouter": {"threshold": math.nan}}, "tokenrouter.threshold", "invalid_value"),
+        ({"tokenrouter": {"threshold": math.inf}}, "tokenrouter.threshold", "invalid_value"),
+        ({"tokenrouter": {"only": 1}}, "tokenrouter.only", "invalid_type"),
+        ({"tokenrouter": {"only": ""}}, "tokenrouter.only", "invalid_value"),
+        ({"tokenrouter": {"only": "demo"}}, "tokenrouter.only", "invalid_value"),
+        ({"tokenrouter": {"only": "small", "threshold": 0}}, "tokenrouter.only", "invalid_value"),
         ({"chat_template_kwargs": {}}, "chat_template_kwargs", "unknown_parameter"),
         ({"\ud800": 1}, None, None),
         ({"user": "\ud800"}, "user", "invalid_value"),
@@ -121,6 +129,11 @@ def test_chat(demo: Demo, fields: dict[str, Any], param: str | None, code: str |
         assert error["param"] == param
         assert error["code"] == (code or "context_length_exceeded")
         assert param in error["message"] or error["code"] == "context_length_exceeded"
+
+
+def test_a_model_that_there_is_not_is_told_which_there_are(demo: Demo) -> None:
+    error = refused(demo, TEXT, {"tokenrouter": {"only": "medium"}})
+    assert error["message"] == "'tokenrouter.only' must be one of the models 'small', 'large'."
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ HEAVY = ("fastapi", "httpx", "llama_cpp", "numpy", "rich", "structlog", "torch",
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["launch"], ["chat"], ["models"], ["check"], ["profile"], ["tune"]]
+    "command", [[], ["launch"], ["chat"], ["models"], ["check"], ["profile"], ["tune"], ["bench"]]
 )
 def test_help_has_examples(command):
     result = CliRunner().invoke(app, [*command, "--help"], prog_name="trserve")

@@ -19,6 +19,10 @@ def test_docs_name_fields_and_errors(demo: Demo) -> None:
     assert fields["temperature"]["default"] == 1.0
     assert fields["tools"]["enum"] == [None, []]
     assert "tokenrouter" in fields
+    extension = spec["components"]["schemas"]["Extension"]["properties"]
+    assert set(extension) == {"model_per_token", "timeout_s", "threshold", "only"}
+    card = spec["components"]["schemas"]["ModelCard"]["properties"]
+    assert card["tokenrouter"]["$ref"].endswith("Routing")
     assert "422" not in chat["responses"]
     assert set(chat["responses"]["200"]["content"]) == {"application/json", "text/event-stream"}
     assert demo.http.get("/docs").status_code == 200

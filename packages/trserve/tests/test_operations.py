@@ -18,6 +18,17 @@ def test_models(demo: Demo) -> None:
     (model,) = demo.client.models.list()
     assert model.id == "demo"
     assert demo.client.models.retrieve("demo") == model
+    assert model.tokenrouter == {
+        "models": ["small", "large"],
+        "router": "bernoulli",
+        "threshold": {
+            "name": "p",
+            "value": 0.1,
+            "low": 0.0,
+            "high": 1.0,
+            "meaning": "The share of its tokens that the small model hands over, at random.",
+        },
+    }
     with pytest.raises(openai.NotFoundError) as error:
         demo.client.models.retrieve("org/other")
     assert error.value.code == "model_not_found"

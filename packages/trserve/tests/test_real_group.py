@@ -74,6 +74,64 @@ def test_streamed_and_whole_answers_agree(real: tuple[httpx.Client, Group]) -> N
     assert streamed == models
 
 
+def made_by(client: httpx.Client, **extension: Any) -> list[int]:
+    """The model of each of the answer's tokens, streamed or not."""
+    extension["model_per_token"] = True
+    answer = chat(client, max_tokens=40, tokenrouter=extension)
+    assert answer.status_code == 200, answer.text
+    models: list[int] = answer.json()["choices"][0]["tokenrouter"]["models"]
+    events = sse_events(chat(client, max_tokens=40, tokenrouter=extension, stream=True).text)
+    streamed = [m for e in events for m in e["choices"][0].get("tokenrouter", {}).get("models", [])]
+    assert streamed == models
+    return models
+
+
+def test_a_requests_own_threshold(real: tuple[httpx.Client, Group]) -> None:
+    """As in a group that is configured with it."""
+    client, _ = real
+    assert set(made_by(client, threshold=0)) == {0}
+    assert set(made_by(client, threshold=1)) == {1}
+    assert made_by(client, threshold=0.3) == made_by(client)
+    with pair(router={"name": "bernoulli", "settings": {"p": 0.7}}) as (other, _):
+        assert made_by(client, threshold=0.7) == made_by(other) != made_by(client)
+
+
+@pytest.mark.parametrize(("name", "index"), [("small", 0), ("large", 1)])
+def test_only_one_model(real: tuple[httpx.Client, Group], name: str, index: int) -> None:
+    client, _ = real
+    assert set(made_by(client, only=name)) == {index}
+    usage = chat(client, max_tokens=9, n=2, tokenrouter={"only": name}).json()["usage"]
+    counts = {"small": 0, "large": 0} | {name: usage["completion_tokens"]}
+    assert usage["tokenrouter"] == {"completion_tokens_by_model": counts, "handoffs": 0}
+
+
+@pytest.mark.parametrize("threshold", [-0.01, 1.01, 1e300])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_threshold_out_of_range(
+    real: tuple[httpx.Client, Group], threshold: float, stream: bool
+) -> None:
+    answer = chat(real[0], tokenrouter={"threshold": threshold}, stream=stream)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (400, "invalid_value")
+    assert error["param"] == "tokenrouter.threshold"
+    assert error["message"] == "the threshold (p) must be from 0 to 1"
+
+
+def test_a_router_without_threshold() -> None:
+    with pair(router={"name": "me"}) as (client, _):
+        card = client.get("/v1/models/pair").json()
+        assert card["tokenrouter"] == {
+            "models": ["small", "large"],
+            "router": "me",
+            "threshold": None,
+        }
+        answer = chat(client, tokenrouter={"threshold": 0.5})
+        assert answer.status_code == 400
+        assert answer.json()["error"]["param"] == "tokenrouter.threshold"
+        assert "'me'" in answer.json()["error"]["message"]
+        assert set(made_by(client, only="large")) == {1}
+
+
 def test_logprobs(real: tuple[httpx.Client, Group]) -> None:
     client, _ = real
     answer = chat(client, max_tokens=5, logprobs=True, top_logprobs=2)

@@ -8,7 +8,9 @@ from pathlib import Path
 import msgspec
 
 from trsched.config import GroupConfig
-from trserve.settings import GroupSettings, ServerSettings
+from trserve.settings import GatewaySettings, GroupSettings, ServerSettings
+
+SERVER = ServerSettings.model_fields | GatewaySettings.model_fields
 
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
@@ -18,17 +20,15 @@ ROWS = [
 
 
 def test_every_setting_has_its_row():
-    names = [*ServerSettings.model_fields, *GroupSettings.model_fields]
+    names = [*SERVER, *GroupSettings.model_fields]
     assert [row[0] for row in ROWS] == [f"`--{name.replace('_', '-')}`" for name in names]
     assert [row[1] for row in ROWS] == [f"`TRSERVE_{name.upper()}`" for name in names]
-    prefixes = ["server."] * len(ServerSettings.model_fields) + [""] * len(
-        GroupSettings.model_fields
-    )
+    prefixes = ["server."] * len(SERVER) + [""] * len(GroupSettings.model_fields)
     assert [row[2] for row in ROWS] == [f"`{p}{n}`" for p, n in zip(prefixes, names, strict=True)]
 
 
 def test_defaults():
-    defaults = {name: field.default for name, field in ServerSettings.model_fields.items()}
+    defaults = {name: field.default for name, field in SERVER.items()}
     fields = msgspec.structs.fields(GroupConfig)
     defaults |= {f.name: f.default for f in fields if f.name in GroupSettings.model_fields}
     for row in ROWS:

@@ -84,8 +84,8 @@ def test_metrics():
 
 def test_the_page_of_our_own_server():
     counters = [StepCounters(2, 3), StepCounters(2, 3)]
-    counters[0].moved([0] * 13 + [1] * 7, [5] * 13 + [-1] * 7)
-    counters[1].moved([0] * 7, [5] * 7)
+    counters[0].moved([(0, 5)] * 13 + [(1, -1)] * 7)
+    counters[1].moved([(0, 5)] * 7)
     counters[0].took(1, 0.006)
     counters[0].took(3, 0.008)
     counters[1].took(2, 0.0279)

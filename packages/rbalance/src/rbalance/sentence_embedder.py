@@ -49,6 +49,8 @@ class SentenceEmbedder:
         try:
             import torch
             from sentence_transformers import SentenceTransformer
+
+            from rbalance.bert_encoder import encoder_of
         except ImportError as missing:
             raise MissingExtraError("sentence-transformers", "predict") from missing
         try:
@@ -69,6 +71,7 @@ class SentenceEmbedder:
         self.dimension = dimension
         if precision == "bf16":
             self._model.to(torch.bfloat16)
+        self._encoder = encoder_of(self._model)
 
     def embed(self, prompts: Sequence[str]) -> NDArray[np.float32]:
         """float32 [R, D], every row of length 1. Only the first MAX_CHARS characters count."""
@@ -77,12 +80,15 @@ class SentenceEmbedder:
         cut = [_readable(prompt[:MAX_CHARS]) for prompt in prompts]
         vectors = np.empty((len(cut), self.dimension), np.float32)
         for rows in like_lengths([len(prompt) for prompt in cut]):
-            together = [cut[row] for row in rows]
-            vectors[rows] = self._model.encode(
-                together, batch_size=len(together), show_progress_bar=False
-            )
+            vectors[rows] = self._encode([cut[row] for row in rows])
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)  # bf16 rounds lengths too
         return vectors
+
+    def _encode(self, prompts: list[str]) -> NDArray[np.float32]:
+        """float32 [R, D], of any length, in one call."""
+        if self._encoder is not None:
+            return self._encoder(prompts)
+        return self._model.encode(prompts, batch_size=len(prompts), show_progress_bar=False)
 
 
 def like_lengths(lengths: Sequence[int]) -> list[list[int]]:

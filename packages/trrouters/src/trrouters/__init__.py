@@ -18,6 +18,7 @@ from trrouters.peer_req import PeerReq
 from trrouters.registry import create_router, router_class, router_names
 from trrouters.route_result import LogitsOutput, RouteResult
 from trrouters.routed_request import RoutedRequest
+from trrouters.threshold_setting import ThresholdSetting
 
 __all__ = [
     "BaseRouter",
@@ -33,6 +34,7 @@ __all__ = [
     "RouterContext",
     "RouterError",
     "RouterOutputError",
+    "ThresholdSetting",
     "UnknownRouterError",
     "create_router",
     "router_class",

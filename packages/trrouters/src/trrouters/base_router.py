@@ -8,8 +8,9 @@ from typing import ClassVar, Literal
 
 from trrouters.model_identity import ModelIdentity
 from trrouters.peer_req import PeerReq
-from trrouters.route_result import Destinations, RouteResult
+from trrouters.route_result import Destinations, RouteResult, Tensor
 from trrouters.routed_request import RoutedRequest
+from trrouters.threshold_setting import ThresholdSetting
 
 Need = Literal["logits", "hidden_states", "token_embedding", "extra_logits"]
 
@@ -50,6 +51,13 @@ class BaseRouter:
     degradable: ClassVar[bool] = True
     """Whether a response may go on, marked `degraded`, without a model of a pair or this router."""
 
+    threshold_setting: ClassVar[ThresholdSetting | None] = None
+    """The setting that a request may bring its own value for (None: such requests are refused).
+
+    A router that names one keeps its value as attribute of that name, at model 0 at least, and
+    compares with what `thresholds` returns.
+    """
+
     def __init__(self, context: RouterContext) -> None:
         self.context = context
         self.index = context.index
@@ -63,6 +71,24 @@ class BaseRouter:
         """Subserver that makes the first token of a request with this seed. Default: 0."""
         del seed
         return 0
+
+    @property
+    def threshold_value(self) -> float:
+        """The value in force of the `threshold_setting`, which there must be."""
+        assert self.threshold_setting is not None
+        return float(getattr(self, self.threshold_setting.name))
+
+    def thresholds(self, result: RouteResult, scores: Tensor) -> float | Tensor:
+        """What to compare `scores` `[batch]` with: the value in force.
+
+        `[batch]`, like `scores`, where a request of the step has its own.
+        """
+        own = self.threshold_value
+        if all(req.threshold is None for req in result.requests):
+            return own
+        return scores.new_tensor(
+            [own if req.threshold is None else req.threshold for req in result.requests]
+        )
 
     def route(self, result: RouteResult) -> Destinations:
         """Destination of each request of a finished step: 0 = stay, k = hand to peer k.

@@ -9,6 +9,7 @@ from trrouters.draws import RETURN_STREAM, ROUTING_STREAM, uniform
 from trrouters.peer_req import PeerReq
 from trrouters.route_result import Destinations, RouteResult
 from trrouters.routed_request import RoutedRequest
+from trrouters.threshold_setting import ThresholdSetting
 
 
 class Bernoulli(BaseRouter):
@@ -18,6 +19,10 @@ class Bernoulli(BaseRouter):
     `tokens_per_call` tokens and returns all of them. With `q` the flow is R-Stitch's: the large
     model goes on, and hands back after each of its tokens with probability `q`.
     """
+
+    threshold_setting = ThresholdSetting(
+        "p", 0.0, 1.0, "The share of its tokens that the small model hands over, at random."
+    )
 
     def __init__(
         self,
@@ -57,4 +62,5 @@ class Bernoulli(BaseRouter):
             return uniform(req.seed, loc - 1, RETURN_STREAM) < self.q
         if self.index == 1:
             return loc - req.arrived_loc >= self.tokens_per_call
-        return uniform(req.seed, loc - 1, ROUTING_STREAM) < self.p
+        p = self.p if req.threshold is None else req.threshold
+        return uniform(req.seed, loc - 1, ROUTING_STREAM) < p

@@ -16,6 +16,7 @@ from trrouters.captured_forward import CapturedForward
 from trrouters.checkpoint import check_sizes, check_threshold, load_checkpoint
 from trrouters.one_token_visits import OneTokenVisits
 from trrouters.route_result import RouteResult
+from trrouters.threshold_setting import ThresholdSetting
 
 
 class CiterNetwork(nn.Module):
@@ -64,6 +65,14 @@ class Citer(OneTokenVisits):
     default: the checkpoint's.
     """
 
+    threshold_setting = ThresholdSetting(
+        "threshold",
+        0.0,
+        1.0,
+        "The large model makes the tokens that the small one is less confident of than this: the "
+        "higher, the more.",
+    )
+
     def __init__(
         self, context: RouterContext, *, checkpoint: str, threshold: float | None = None
     ) -> None:
@@ -87,4 +96,5 @@ class Citer(OneTokenVisits):
 
     def delegates(self, result: RouteResult) -> Tensor:
         """Where the confidence is low."""
-        return self.scores(result) < self.threshold
+        scores = self.scores(result)
+        return scores < self.thresholds(result, scores)

@@ -13,6 +13,7 @@ from trrouters.captured_forward import CapturedForward
 from trrouters.checkpoint import check_sizes, check_threshold, load_checkpoint
 from trrouters.one_token_visits import OneTokenVisits
 from trrouters.route_result import RouteResult
+from trrouters.threshold_setting import ThresholdSetting
 
 
 class DeferralHead(nn.Module):
@@ -38,6 +39,14 @@ class CoLlm(OneTokenVisits):
     cut off at the first deferral; here every token is looked at as it is made, which is the same
     for any value and wastes none. Accepted so that their settings can be used unchanged.
     """
+
+    threshold_setting = ThresholdSetting(
+        "threshold",
+        0.0,
+        1.0,
+        "The large model makes the tokens whose deferral probability is above this: the lower, the "
+        "more.",
+    )
 
     def __init__(
         self,
@@ -79,4 +88,5 @@ class CoLlm(OneTokenVisits):
 
     def delegates(self, result: RouteResult) -> Tensor:
         """Where deferral is likelier than η."""
-        return self.scores(result) > self.threshold
+        scores = self.scores(result)
+        return scores > self.thresholds(result, scores)

@@ -19,6 +19,7 @@ from trrouters.one_token_visits import OneTokenVisits
 from trrouters.r2r_network import R2RNetwork
 from trrouters.r2r_scorer import R2RScorer
 from trrouters.route_result import RouteResult
+from trrouters.threshold_setting import ThresholdSetting
 from trrouters.top_logits import top_logits
 
 
@@ -29,6 +30,14 @@ class R2R(OneTokenVisits):
     where the network's probability of a divergent token is at least this; default: the
     checkpoint's, chosen for its recall.
     """
+
+    threshold_setting = ThresholdSetting(
+        "threshold",
+        0.0,
+        1.0,
+        "The large model makes the tokens that look divergent with at least this probability: the "
+        "lower, the more.",
+    )
 
     def __init__(
         self, context: RouterContext, *, checkpoint: str, threshold: float | None = None
@@ -64,4 +73,5 @@ class R2R(OneTokenVisits):
 
     def delegates(self, result: RouteResult) -> Tensor:
         """Where the token looks divergent."""
-        return self.scores(result) >= self.threshold
+        scores = self.scores(result)
+        return scores >= self.thresholds(result, scores)

@@ -9,6 +9,7 @@ from trrouters.captured_forward import CapturedForward
 from trrouters.peer_req import PeerReq
 from trrouters.route_result import Destinations, RouteResult, Tensor
 from trrouters.routed_request import RoutedRequest
+from trrouters.threshold_setting import ThresholdSetting
 
 
 def normalized_entropy(logits: Tensor) -> Tensor:
@@ -42,6 +43,13 @@ class RStitch(BaseRouter):
     """
 
     needs: frozenset[Need] = frozenset({"logits"})
+    threshold_setting = ThresholdSetting(
+        "tau",
+        0.0,
+        1.0,
+        "The large model takes over where the small one's normalized entropy is above this, and "
+        "hands back where its own is not: the lower, the more tokens it makes.",
+    )
 
     def __init__(
         self, context: RouterContext, *, tau: float = 0.03, keep_return_token: bool = True
@@ -61,7 +69,8 @@ class RStitch(BaseRouter):
 
     def route(self, result: RouteResult) -> Destinations:
         """Leave model 0 when uncertain, model 1 when certain."""
-        uncertain = self.scores(result) > self.tau
+        scores = self.scores(result)
+        uncertain = scores > self.thresholds(result, scores)
         return (uncertain if self.index == 0 else ~uncertain).long()
 
     def send(self, req: RoutedRequest) -> PeerReq:

@@ -22,6 +22,10 @@ class RoutedRequest(Protocol):
         """The request's own random seed, 64 bits unsigned."""
 
     @property
+    def threshold(self) -> float | None:
+        """The request's own value of the router's `threshold_setting`; None: the router's."""
+
+    @property
     def origin_input_ids(self) -> Sequence[int]:
         """Prompt token ids."""
 

@@ -28,6 +28,11 @@ class ActiveRequest:
     degraded: bool = False
     _early: dict[int, TokenEvent] = field(default_factory=dict)
 
+    @property
+    def routed(self) -> bool:
+        """Whether it may be handed over: it isn't bound to one model."""
+        return self.stream.request.only is None
+
     def commit(self, event: TokenEvent) -> None:
         """Take a token; it is held back while predecessors, from other models, haven't come yet."""
         self._early[event.position] = event

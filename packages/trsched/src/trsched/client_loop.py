@@ -35,7 +35,7 @@ from trsched.messages import (
     Stop,
 )
 from trsched.patient_push import TAKES_NOTHING, push_patiently
-from trsched.request import Event, FinalEvent, FinishReason, TokenEvent
+from trsched.request import Event, FinalEvent, FinishReason, GenerateRequest, TokenEvent
 from trsched.router_guard import describe
 from trsched.stream import Deliver, Stream
 
@@ -184,14 +184,14 @@ class ClientLoop:
         active = ActiveRequest(stream, handle, owner=0)
         self._requests[handle] = self._by_stream[stream] = active
         self._timed += request.timeout_s is not None
-        self._active_count.value += 1
+        self._active_count.change(1, routed=active.routed)
         try:
-            active.owner = entry = self._entry(request.sampling.seed)
+            active.owner = entry = self._entry(request)
         except BaseException as error:  # noqa: BLE001 - third-party code, on this loop's thread
             self._end(active, "error", f"router failed: {describe(error)}")
             return
         if not self.alive[entry]:
-            if not self._may_degrade():
+            if not self._may_degrade(active):
                 self._end(active, "error", f"model {entry} is down")
                 return
             active.owner = entry = self.alive.index(True)
@@ -203,6 +203,8 @@ class ClientLoop:
             request.sampling,
             request.max_tokens,
             sorted(request.stop_token_ids),
+            request.threshold,
+            stays=not active.routed,
         )
         record = encode_command(admit)
         if len(record) > min(ring.max_record_bytes for ring in self._rings):
@@ -212,11 +214,13 @@ class ClientLoop:
             return
         # Peers first: when the entry hands the request over, they know it.
         for index in sorted(range(len(self._rings)), key=lambda index: index == entry):
-            if self.alive[index]:
+            if self.alive[index] and (index == entry or not admit.stays):
                 self._push(index, record)
 
-    def _entry(self, seed: int) -> int:
-        entry = int(operator.index(self._router.entry(seed)))
+    def _entry(self, request: GenerateRequest) -> int:
+        if request.only is not None:
+            return request.only
+        entry = int(operator.index(self._router.entry(request.sampling.seed)))
         if not 0 <= entry < len(self._rings):
             raise RouterOutputError(f"entry named model {entry} of {len(self._rings)}")
         return entry
@@ -273,7 +277,8 @@ class ClientLoop:
         del self._requests[active.handle]
         del self._by_stream[active.stream]
         self._timed -= active.stream.request.timeout_s is not None
-        self._active_count.value -= 1  # before the releases: they make subservers look at it again
+        # before the releases: they make subservers look at it again
+        self._active_count.change(-1, routed=active.routed)
         self._tell_all(Release(active.handle))
         self._handles.transition(active.handle, State.RUNNING, State.FINISHED)
         self._handles.release(active.handle)
@@ -293,7 +298,7 @@ class ClientLoop:
         for handle, active in list(self._requests.items()):
             if handle not in self._requests:
                 continue  # another model has died meanwhile
-            if abrupt and not self._may_degrade():  # who has it is uncertain
+            if abrupt and active.routed and not self._may_degrade(active):  # who has it?
                 self._end(active, "error", f"model {index} died")
             else:
                 self._rescue(active)
@@ -312,12 +317,12 @@ class ClientLoop:
         elif lost or (0 <= owner < len(self.alive) and not self.alive[owner]):
             self._take_over(active)
 
-    def _may_degrade(self) -> bool:
-        return self._degrade and any(self.alive)
+    def _may_degrade(self, active: ActiveRequest) -> bool:
+        return self._degrade and active.routed and any(self.alive)
 
     def _take_over(self, active: ActiveRequest) -> None:
         """Give a dead subserver's request, with all tokens committed so far, to a living one."""
-        if not self._may_degrade():
+        if not self._may_degrade(active):
             self._end(active, "error", f"model {active.owner} died")
             return
         active.owner = self.alive.index(True)

@@ -18,7 +18,7 @@ from trrouters.peer_req import NO_EXTRAS, Extra
 from trsched.errors import TrschedError
 from trsched.messages import Command, Report
 
-VERSION = 1
+VERSION = 2
 _HANDOFF, _COMMAND, _REPORT = range(3)
 _HEADER = struct.Struct("<BBHIqqqI")  # kind, version, flags, sender, rid, loc, sent_ns, token count
 _FINISHED, _EXTRAS = 1, 2

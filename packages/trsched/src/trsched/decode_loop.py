@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trrouters import RouteResult
@@ -80,14 +81,16 @@ class DecodeLoop:
             return
         for req, token in zip(requests, result.sampled.tolist(), strict=True):
             req.output_ids.append(token)
-        destinations = self._guard.route(
-            RouteResult(requests, result.next_token_ids, result.logits_output)
-        )
+        destinations: Sequence[int | RouterFailedError] = [0] * len(requests)
+        if not all(req.stays for req in requests):
+            destinations = self._guard.route(
+                RouteResult(requests, result.next_token_ids, result.logits_output)
+            )
         decided = time.monotonic_ns()
         rows = _Rows(self._index)
         try:
             for row, req in enumerate(requests):
-                peer = destinations[row]
+                peer = 0 if req.stays else destinations[row]
                 if isinstance(peer, RouterFailedError):
                     if not self._guard.forgive(req, peer):
                         continue
@@ -96,7 +99,7 @@ class DecodeLoop:
         finally:  # what was handed over or committed is reported, whatever became of the rest
             if rows.handles:
                 self._peers.report(rows.events())
-                self._stats.step_counters.moved(rows.owners, rows.positions)
+                self._stats.step_counters.moved(rows.moves)
         if not batch.fresh and len(requests) == len(batch.requests):
             took = result.duration + time.perf_counter() - began
             self._stats.step_counters.took(len(requests), took)
@@ -124,7 +127,7 @@ class DecodeLoop:
 
     def _commit(self, req: LocalRequest, rows: _Rows, owner: int) -> None:
         finish = req.finish()
-        rows.add(req.rid, len(req.output_ids) - 1, req.output_ids[-1], owner, finish)
+        rows.add(req, len(req.output_ids) - 1, req.output_ids[-1], owner, finish)
         self._stats.tokens_committed += 1
         if finish:
             self._table.end(req.rid)
@@ -146,7 +149,7 @@ class DecodeLoop:
             self._commit(req, rows, owner)
         else:
             req.keep(outgoing.loc)
-            rows.add(req.rid, -1, -1, owner, 0)
+            rows.add(req, -1, -1, owner, 0)
 
     def _fail(self, req: LocalRequest, error: str) -> None:
         self._table.end(req.rid)
@@ -154,7 +157,7 @@ class DecodeLoop:
 
 
 class _Rows:
-    """Collects the rows of a StepEvents."""
+    """Collects the rows of a StepEvents, and of those that are routed, (owner, position)."""
 
     def __init__(self, model: int) -> None:
         self.model = model
@@ -165,13 +168,16 @@ class _Rows:
         self.finishes: list[int] = []
         self.degraded: list[int] = []
         self.logprobs: dict[int, TokenLogprobs] = {}
+        self.moves: list[tuple[int, int]] = []
 
-    def add(self, handle: int, position: int, token: int, owner: int, finish: int) -> None:
-        self.handles.append(handle)
+    def add(self, req: LocalRequest, position: int, token: int, owner: int, finish: int) -> None:
+        self.handles.append(req.rid)
         self.positions.append(position)
         self.tokens.append(token)
         self.owners.append(owner)
         self.finishes.append(finish)
+        if not req.stays:
+            self.moves.append((owner, position))
 
     def events(self) -> StepEvents:
         return StepEvents(

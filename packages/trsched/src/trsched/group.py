@@ -6,6 +6,7 @@ import atexit
 
 import msgspec
 
+from trrouters import BaseRouter
 from trsched.check import GroupPlan
 from trsched.client_loop import ClientLoop
 from trsched.config import GroupConfig
@@ -46,6 +47,7 @@ class Group:
         self.config = plan.config
         self.plan = plan
         self.vocabulary: Vocabulary = plan.vocabularies[0]
+        self.router: BaseRouter = plan.routers[0]
         self.host = host
         self._draining = False
         self._closed = False
@@ -53,7 +55,7 @@ class Group:
         self._client_loop = ClientLoop(
             host.reports,
             host.inboxes,
-            plan.routers[0],
+            self.router,
             slots=plan.max_active,
             active=host.shared.active,
             deliver=deliver,
@@ -157,6 +159,7 @@ class Group:
             raise RequestError("max_tokens must be at least 1", param="max_tokens")
         if request.timeout_s is not None and not request.timeout_s > 0:
             raise RequestError("timeout must be positive", param="timeout")
+        self._check_routing(request)
         total = len(request.prompt_ids) + request.max_tokens
         if total > self.config.context:
             raise RequestTooLongError(
@@ -165,6 +168,24 @@ class Group:
                 param="messages"
                 if len(request.prompt_ids) >= self.config.context
                 else "max_tokens",
+            )
+
+    def _check_routing(self, request: GenerateRequest) -> None:
+        models = len(self.config.models)
+        if request.only is not None and not 0 <= request.only < models:
+            raise RequestError(f"only must be a model, 0 to {models - 1}", param="only")
+        if request.threshold is None:
+            return
+        if request.only is not None:
+            raise RequestError("only is not for requests with a threshold", param="only")
+        setting = self.router.threshold_setting
+        if setting is None:
+            name = self.config.router.name
+            raise RequestError(f"the router {name!r} has no threshold", param="threshold")
+        if not setting.allows(request.threshold):
+            raise RequestError(
+                f"the threshold ({setting.name}) must be from {setting.low:g} to {setting.high:g}",
+                param="threshold",
             )
 
 

@@ -36,7 +36,8 @@ class LocalRequest:
 
     seq: the engine's sequence, None while it has none. given: tokens of the request that the
     engine's sequence holds. arrived_ns: when the hand-off that brought it was decided, 0 once it
-    has run. degraded: the router failed here and the request went on.
+    has run. degraded: the router failed here and the request went on. stays: it never leaves this
+    model, whatever the router says.
     """
 
     __slots__ = (
@@ -52,7 +53,9 @@ class LocalRequest:
         "rid",
         "sampling",
         "seq",
+        "stays",
         "stop_token_ids",
+        "threshold",
     )
 
     def __init__(self, admit: Admit, table: PendingTable) -> None:
@@ -65,6 +68,8 @@ class LocalRequest:
         self.arrived_ns = 0
         self.degraded = False
         self.sampling = admit.sampling
+        self.threshold = admit.threshold
+        self.stays = admit.stays
         self.max_tokens = admit.max_tokens
         self.stop_token_ids = frozenset(admit.stop_token_ids)
         self.seq: int | None = None

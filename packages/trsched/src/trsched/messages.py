@@ -8,7 +8,11 @@ from trsched.request import FinishReason, SamplingParams, TokenLogprobs
 
 
 class Admit(msgspec.Struct, frozen=True, array_like=True, tag="admit"):
-    """A new request: it waits at its entry and is pending, the prompt known, everywhere else."""
+    """A new request: it waits at its entry and is pending, the prompt known, everywhere else.
+
+    threshold: its own value of the router's `threshold_setting`. stays: it never leaves its entry;
+    nobody else is told of it.
+    """
 
     handle: int
     entry: int
@@ -16,6 +20,8 @@ class Admit(msgspec.Struct, frozen=True, array_like=True, tag="admit"):
     sampling: SamplingParams
     max_tokens: int
     stop_token_ids: list[int]
+    threshold: float | None = None
+    stays: bool = False
 
 
 class Release(msgspec.Struct, frozen=True, array_like=True, tag="release"):

@@ -66,7 +66,9 @@ class GenerateRequest(msgspec.Struct, frozen=True):
 
     request_id: the caller's id, for logs only. stop_token_ids: tokens that end the response (and
     are not part of its text). timeout_s: seconds from submission until the request ends with
-    reason `deadline`; None for no limit.
+    reason `deadline`; None for no limit. threshold: the request's own value of the router's
+    `threshold_setting`; None: the router's. only: index of the one model that writes it all, as if
+    the group had no other and no router; it ends with that model, whatever `on_peer_death` says.
     """
 
     request_id: str
@@ -75,6 +77,8 @@ class GenerateRequest(msgspec.Struct, frozen=True):
     sampling: SamplingParams = SamplingParams()
     stop_token_ids: frozenset[int] = frozenset()
     timeout_s: float | None = None
+    threshold: float | None = None
+    only: int | None = None
 
 
 class TokenLogprobs(msgspec.Struct, frozen=True, array_like=True, gc=False):

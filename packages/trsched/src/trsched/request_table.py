@@ -16,6 +16,7 @@ class RequestTable:
     `ready` requests (state running) wait for the next batch in order of arrival; pending ones keep
     their KV until it is needed elsewhere. The PendingTable holds states, generations and anchors,
     so that a message for a request that has ended finds a dead handle and does no harm.
+    staying: how many never leave this model; they are always ready.
     sampling: the model's own, which every sequence of it is started with. keep_kv: whether a
     pending request keeps its KV.
     """
@@ -39,6 +40,7 @@ class RequestTable:
         self._holders: dict[LocalRequest, None] = {}  # pending with KV, longest pending first
         self._returned: dict[LocalRequest, None] = {}  # came back with KV and haven't run since
         self.ready: dict[LocalRequest, None] = {}
+        self.staying = 0
 
     def admit(self, admit: Admit, *, ready: bool) -> bool:
         """Take a new request; False if its slot is still in use or its handle is dead."""
@@ -49,6 +51,7 @@ class RequestTable:
         for peer in range(1, self._states.peers):
             self._states.set_anchor(admit.handle, peer, req.loc)  # everyone is told the prompt
         self._by_slot[PendingTable.slot(admit.handle)] = req
+        self.staying += req.stays
         if ready:
             self.ready[req] = None
         return True
@@ -96,6 +99,7 @@ class RequestTable:
         if req is None:
             return False
         self.ready.pop(req, None)
+        self.staying -= req.stays
         self._free_kv(req)
         for state in (State.RUNNING, State.PENDING):
             self._states.transition(handle, state, State.FINISHED)

@@ -15,15 +15,21 @@ from trsched.turns import Turns
 class Starts(Protocol):
     """Asked at every turn of the decode loop."""
 
-    def begin(self, waiting: int) -> bool:
-        """Whether a batch of the `waiting` requests starts now; `end` must follow if so."""
+    def begin(self, waiting: int, *, at_once: bool = False) -> bool:
+        """Whether a batch of the `waiting` requests starts now; `end` must follow if so.
+
+        at_once: one of them waits for no others, as it may be the only one that ever comes here.
+        """
 
     def end(self, waiting: int) -> None:
         """The step is over, or there was none; so many requests wait now."""
 
 
 class DelayedStarts:
-    """Model `index` starts when B requests wait (TokenRouter, arXiv 2610.12242, section 4)."""
+    """Model `index` starts when B requests wait (TokenRouter, arXiv 2610.12242, section 4).
+
+    B is for the requests that are routed: only those can come to wait where others do.
+    """
 
     def __init__(
         self, index: int, thresholds: Thresholds, active: ActiveCount, stats: SubserverStats
@@ -33,11 +39,11 @@ class DelayedStarts:
         self._active = active
         self._stats = stats
 
-    def begin(self, waiting: int) -> bool:
+    def begin(self, waiting: int, *, at_once: bool = False) -> bool:
         """See `Starts`."""
-        threshold = self._thresholds.at(self._active.value)[self._index]
+        threshold = self._thresholds.at(self._active.routed)[self._index]
         self._stats.threshold = threshold
-        return may_start(waiting, threshold)
+        return at_once or may_start(waiting, threshold)
 
     def end(self, waiting: int) -> None:
         """See `Starts`."""
@@ -55,9 +61,9 @@ class TurnStarts:
         self._turns = turns
         self._own = own
 
-    def begin(self, waiting: int) -> bool:
+    def begin(self, waiting: int, *, at_once: bool = False) -> bool:
         """See `Starts`."""
-        if self._own.begin(waiting):
+        if self._own.begin(waiting, at_once=at_once):
             return self._turns.take(self._index)
         self._turns.leave(self._index)  # it may have queued for requests that have ended since
         return False
@@ -76,8 +82,9 @@ class LockstepStarts:
         self._lockstep = lockstep
         self._active = active
 
-    def begin(self, waiting: int) -> bool:
+    def begin(self, waiting: int, *, at_once: bool = False) -> bool:
         """See `Starts`."""
+        del at_once  # it steps with all others
         return self._lockstep.begin(self._index, waiting, self._active.value)
 
     def end(self, waiting: int) -> None:

@@ -115,7 +115,8 @@ class TuningStatus:
     active: the N that this is for. routing[i][j]: estimated probability that a step of model i ends
     with its request at model j. step_seconds[i]: estimated seconds of a step of model i by batch
     size, from 1 to N. thresholds: B by model. predicted, measured: with these; measured over the
-    last seconds. alone: predicted for each model if it served all requests by itself.
+    last seconds. alone: predicted for each model if it served all requests by itself. Requests that
+    are bound to one model don't count in any of these.
     """
 
     active: int

@@ -71,7 +71,7 @@ class Subserver:
         if not self._take_messages():
             return False
         stepped = False
-        if self._starts.begin(len(self._table.ready)):
+        if self._starts.begin(len(self._table.ready), at_once=self._table.staying > 0):
             batch = self._decode.start()
             if batch is not None:
                 self._decode.finish(batch, self._decode.step(batch))

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from trserve import __version__
-from trserve.endpoints import chat, completions, models, operations
+from trserve.endpoints import chat, completions, models, operations, playground
 from trserve.errors import http_error_response
 from trserve.middleware.api_key import ApiKeyMiddleware, OneKey
 from trserve.middleware.body_limit import BodyLimitMiddleware
@@ -39,7 +39,7 @@ def create_app(serving: Serving) -> FastAPI:
         title="tokenrouter", version=__version__, description=_DESCRIPTION, lifespan=lifespan
     )
     app.state.serving = serving
-    for endpoint in (chat, completions, models, operations):
+    for endpoint in (chat, completions, models, operations, playground):
         app.include_router(endpoint.router)
     app.add_exception_handler(HTTPException, http_error_response)
     app.add_exception_handler(RequestValidationError, validation_error_response)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from trserve import cli_gateway, cli_tuning, help_texts
+from trserve import cli_bench, cli_gateway, cli_tuning, help_texts
 from trserve.cli_options import (
     AsJson,
     Changes,
@@ -237,9 +237,15 @@ app.command(help=help_texts.PROFILE, short_help="Measure the models' latencies b
     cli_tuning.profile
 )
 app.command(help=help_texts.TUNE, short_help="Find the best batching thresholds.")(cli_tuning.tune)
-app.command(
-    help=help_texts.GATEWAY, short_help="Stand in front of servers, choosing for each request."
-)(cli_gateway.gateway)
+app.command(help=help_texts.GATEWAY, short_help="Stand in front of servers; choose one each time.")(
+    cli_gateway.gateway
+)
+app.command(help=help_texts.KEY, short_help="Make a key for a client of the gateway.")(
+    cli_gateway.key
+)
+app.command(help=help_texts.BENCH, short_help="Load a server and measure its latencies.")(
+    cli_bench.bench
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

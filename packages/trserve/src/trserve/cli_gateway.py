@@ -15,6 +15,9 @@ def gateway(
         Path, typer.Option("--config", "-c", metavar="FILE", help="The gateway's configuration.")
     ],
     changes: Changes = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check the configuration and start nothing.")
+    ] = False,
     host: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="Listen on it; 0.0.0.0 for all. [default: 127.0.0.1]"),
@@ -69,7 +72,7 @@ def gateway(
 ) -> int:
     """Stand in front of servers until stopped."""
     from trserve.gateway.deployment import load_gateway
-    from trserve.gateway.launch import launch_gateway
+    from trserve.gateway.launch import check_gateway, launch_gateway
 
     flags = {
         "host": host,
@@ -85,4 +88,18 @@ def gateway(
         "access_log": access_log,
         "ready_file": ready_file,
     }
-    return launch_gateway(load_gateway(config, flags, changes or ()))
+    deployment = load_gateway(config, flags, changes or ())
+    if check:
+        return check_gateway(deployment)
+    return launch_gateway(deployment)
+
+
+def key(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose key it is.")],
+) -> int:
+    """Make one up; it is kept nowhere."""
+    from trserve.gateway.keys_file import new_key
+
+    made, line = new_key(name)
+    typer.echo(f"Key, shown this once:\n  {made}\nLine for the keys file:\n  {line}")
+    return 0

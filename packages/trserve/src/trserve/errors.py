@@ -69,6 +69,8 @@ class ApiError(HTTPException):
 def from_request_error(error: RequestError, prompt_param: str) -> ApiError:
     """The scheduler's refusal as an HTTP error. prompt_param: the endpoint's name of the prompt."""
     message, param = str(error), error.param
+    if param == "threshold":
+        param = "tokenrouter.threshold"
     match error:
         case RequestTooLongError():
             return ApiError(

@@ -10,6 +10,8 @@ Start here:
   trserve check my.yaml                   is this configuration all right?
   trserve profile --preset smol-rstitch   how long do its models' steps take?
   trserve tune latency.yaml --p 0.2       which batching thresholds suit that?
+  trserve gateway --config pool.yaml      one address in front of many servers
+  trserve bench http://127.0.0.1:8000 --rate 2    how does a server bear load?
 
 Every command explains itself: trserve launch --help
 """
@@ -127,4 +129,41 @@ Examples:
 
 SIGHUP reads the file again. Ctrl-C finishes running requests and stops, again
 stops at once.
+"""
+
+KEY = """Make a key for a client of the gateway.
+
+The key is shown once and kept nowhere: only its hash goes into the keys file
+(`trserve gateway --keys-file FILE`), where limits can be added to its line:
+
+\b
+  - {name: alice, sha256: ..., requests_per_minute: 60, tokens_per_minute: 100000,
+     concurrency: 8, models: [auto, small]}
+
+A key with `admin: true` opens /admin, too.
+"""
+
+BENCH = """Send load to any OpenAI-compatible server and measure what clients would see.
+
+The shape of the load is one of --rate, --clients, --trace and --burst. In all
+but --clients the times of requests are fixed beforehand and latencies count
+from them, not from when a request could be sent: a server that stalls is
+charged with the requests that came meanwhile.
+
+\b
+TTFT: to the first chunk with content. TPOT: from there to the last, for each
+further token. ITL: from a chunk to the next. E2E: to the end of the response.
+Failed requests are counted by kind and are in no latency.
+
+\b
+Examples:
+  trserve bench http://127.0.0.1:8000 --rate 4 --duration 60
+  trserve bench http://127.0.0.1:8000 --clients 16 --requests 200 --warm-up 16
+  trserve bench URL --trace mooncake.jsonl.gz --speed 2 --requests 500 --json
+  trserve bench URL --burst 64 --input-tokens 512:2048 --output-tokens 256
+  trserve bench URL --rate 8 --slo ttft=0.5,tpot=0.05 --save requests.jsonl
+
+\b
+Exit status: 0; 1 no request was answered; 2 a flag is wrong, with one line that
+names it; 130 stopped by Ctrl-C, after the figures so far.
 """

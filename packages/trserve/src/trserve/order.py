@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from trsched.request import GenerateRequest, SamplingParams
 from trserve.errors import ApiError
 from trserve.limits import Limits
-from trserve.schemas.generation_request import GenerationRequest
+from trserve.schemas.generation_request import Extension, GenerationRequest
 from trserve.serving import Serving
 
 _SEEDS = 1 << 64
@@ -51,9 +51,10 @@ def place_order(
 
     Raises ApiError (400) for what does not fit.
     """
-    extension, limits, context = body.tokenrouter, serving.limits, serving.context
+    extension, limits, context = body.tokenrouter or Extension(), serving.limits, serving.context
     n = _choices_per_prompt(body, len(prompts), limits)
-    timeout_s = _timeout(None if extension is None else extension.timeout_s, limits)
+    timeout_s = _timeout(extension.timeout_s, limits)
+    only = _only(extension.only, serving.models)
     seed = secrets.randbits(64) if body.seed is None else body.seed
     requests = [
         GenerateRequest(
@@ -69,6 +70,8 @@ def place_order(
             ),
             stop_token_ids=serving.tokenizer.stop_ids,
             timeout_s=timeout_s,
+            threshold=extension.threshold,
+            only=only,
         )
         for prompt in prompts
         for i in range(n)
@@ -85,7 +88,7 @@ def place_order(
         stops=body.stops,
         include_usage=bool(options is not None and options.include_usage),
         logprobs=logprobs is not None,
-        model_per_token=extension is not None and extension.model_per_token,
+        model_per_token=extension.model_per_token,
     )
 
 
@@ -120,6 +123,19 @@ def _choices_per_prompt(body: GenerationRequest, prompts: int, limits: Limits) -
         message = f"Prompts times 'n' must be at most {limits.max_choices} on this server."
         raise ApiError(400, message, param="prompt", code="invalid_value")
     return n
+
+
+def _only(asked: str | None, models: Sequence[str]) -> int | None:
+    if asked is None:
+        return None
+    if asked not in models:
+        raise ApiError(
+            400,
+            f"'tokenrouter.only' must be one of the models {', '.join(map(repr, models))}.",
+            param="tokenrouter.only",
+            code="invalid_value",
+        )
+    return models.index(asked)
 
 
 def _timeout(asked: float | None, limits: Limits) -> float | None:

@@ -6,6 +6,7 @@ import hashlib
 import time
 from typing import Protocol
 
+from trrouters import BaseRouter
 from trsched.config import GroupConfig
 from trsched.request import FinishReason, GenerateRequest
 from trsched.stats import GroupStatus
@@ -22,6 +23,7 @@ class ServedGroup(Protocol):
 
     config: GroupConfig
     vocabulary: Vocabulary
+    router: BaseRouter
 
     def submit(self, request: GenerateRequest) -> Stream:
         """Start a request; raises RequestError."""

@@ -11,14 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packages.trserve.tests.gateway.scripted_server import (
-    Answer,
-    always,
-    hang,
-    raw,
-    response,
-    scripted,
-)
+from packages.trserve.tests.gateway.scripted_upstream import Exchange, Script, scripted
+from packages.trserve.tests.gateway.upstream_answers import always, hang, raw
 from trserve.gateway.health_checker import HealthChecker
 from trserve.gateway.health_count import HealthCount
 
@@ -45,7 +39,7 @@ async def checking(timeout_s: float = 5.0) -> AsyncIterator[HealthChecker]:
             await checker.close()
 
 
-async def verdict(answer: Answer, timeout_s: float = 5.0) -> tuple[bool, str]:
+async def verdict(answer: Script, timeout_s: float = 5.0) -> tuple[bool, str]:
     async with scripted(answer) as server, checking(timeout_s) as checker:
         return await Watched(checker, "a", server.url).next()
 
@@ -66,7 +60,7 @@ async def verdict(answer: Answer, timeout_s: float = 5.0) -> tuple[bool, str]:
     ],
 )
 async def test_the_first_verdict(
-    answer: Answer, timeout_s: float, expected: tuple[bool, str]
+    answer: Script, timeout_s: float, expected: tuple[bool, str]
 ) -> None:
     healthy, why = await verdict(answer, timeout_s)
     assert healthy == expected[0]
@@ -77,10 +71,9 @@ async def test_the_first_verdict(
 async def test_a_server_without_the_path_is_asked_for_its_models_and_that_is_remembered() -> None:
     asked: asyncio.Queue[str] = asyncio.Queue()
 
-    async def answer(path: str, writer: asyncio.StreamWriter) -> None:
-        asked.put_nowait(path)
-        writer.write(response(200 if path == "/v1/models" else 404))
-        await writer.drain()
+    async def answer(exchange: Exchange) -> None:
+        asked.put_nowait(exchange.path)
+        await always(200 if exchange.path == "/v1/models" else 404)(exchange)
 
     async with scripted(answer) as server, checking() as checker:
         watched = Watched(checker, "a", server.url, "/alive")
@@ -95,10 +88,9 @@ async def test_one_failure_is_forgiven_two_are_not_and_one_success_recovers() ->
     script = iter([200, 503, 200, 503, 500, 500, 500, 200])
     asked: list[int] = []
 
-    async def answer(path: str, writer: asyncio.StreamWriter) -> None:
+    async def answer(exchange: Exchange) -> None:
         asked.append(next(script, 200))
-        writer.write(response(asked[-1]))
-        await writer.drain()
+        await always(asked[-1])(exchange)
 
     async with scripted(answer) as server, checking() as checker:
         watched = Watched(checker, "a", server.url)

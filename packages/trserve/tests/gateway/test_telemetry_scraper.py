@@ -10,14 +10,13 @@ import aiohttp
 import pytest
 
 from packages.trserve.tests.gateway import metrics_pages as pages
-from packages.trserve.tests.gateway.scripted_server import (
-    Answer,
+from packages.trserve.tests.gateway.scripted_upstream import Exchange, Script, scripted
+from packages.trserve.tests.gateway.upstream_answers import (
     always,
     dribble,
     hang,
     raw,
     response,
-    scripted,
 )
 from rbalance import Telemetry
 from trserve.gateway.telemetry_scraper import TelemetryScraper
@@ -50,7 +49,7 @@ async def scraping(timeout_s: float = 5.0, **settings: float) -> AsyncIterator[T
             await scraper.close()
 
 
-async def first_news(answer: Answer, timeout_s: float = 5.0) -> Reading | str:
+async def first_news(answer: Script, timeout_s: float = 5.0) -> Reading | str:
     async with scripted(answer) as server, scraping(timeout_s) as scraper:
         return await Watched(scraper, "a", server.url).next()
 
@@ -69,8 +68,9 @@ async def test_the_page_is_asked_for_uncompressed_and_with_the_instances_own_hea
         scraper.watch("a", server.url, news.put_nowait, news.put_nowait, headers)
         async with asyncio.timeout(20):
             assert await news.get() == VLLM
-        assert "\r\naccept-encoding: identity\r\n" in server.heads[0]
-        assert "\r\nauthorization: bearer secret\r\n" in server.heads[0]
+        sent = server.exchanges[0].headers
+        assert sent["accept-encoding"] == "identity"
+        assert sent["authorization"] == "Bearer secret"
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ async def test_the_page_is_asked_for_uncompressed_and_with_the_instances_own_hea
         (always(200, b"#" * 2_000_000), "metrics page above 1 MiB"),
     ],
 )
-async def test_an_answer_without_a_load_is_a_failure_that_says_so(answer: Answer, why: str) -> None:
+async def test_an_answer_without_a_load_is_a_failure_that_says_so(answer: Script, why: str) -> None:
     assert await first_news(answer) == why
 
 
@@ -116,12 +116,12 @@ async def test_a_server_that_cannot_be_reached_is_a_failure(url: str) -> None:
 
 
 @pytest.mark.parametrize("answer", [hang, dribble])
-async def test_a_page_that_does_not_end_is_a_failure_in_time(answer: Answer) -> None:
+async def test_a_page_that_does_not_end_is_a_failure_in_time(answer: Script) -> None:
     assert await first_news(answer, timeout_s=0.05) == "no whole metrics page within 0.05 s"
 
 
 @pytest.mark.parametrize("answer", [hang, dribble])
-async def test_a_slow_server_is_asked_once_at_a_time_and_holds_up_nobody(answer: Answer) -> None:
+async def test_a_slow_server_is_asked_once_at_a_time_and_holds_up_nobody(answer: Script) -> None:
     async with (
         scripted(answer) as slow,
         scripted(always(200, pages.VLLM)) as good,
@@ -156,9 +156,8 @@ async def test_a_later_success_recovers() -> None:
     answers = [response(404), b"", response(200, b"?"), response(503), response(200, pages.SGLANG)]
     left = iter(answers)
 
-    async def answer(path: str, writer: asyncio.StreamWriter) -> None:
-        writer.write(next(left, answers[-1]))
-        await writer.drain()
+    async def answer(exchange: Exchange) -> None:
+        await raw(next(left, answers[-1]))(exchange)
 
     async with scripted(answer) as server, scraping(unsuitable_s=0.02) as scraper:
         watched = Watched(scraper, "a", server.url)

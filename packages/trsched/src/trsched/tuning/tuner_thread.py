@@ -58,7 +58,7 @@ class TunerThread:
             if not all(each.alive for each in self._stats):
                 self._over = True  # with fewer models nothing that was learnt holds
                 return
-            active = self._active.value
+            active = self._active.routed
             try:
                 self._tuner.poll(active, time.monotonic())
             except Exception as error:  # noqa: BLE001 - reported; serving goes on as it is

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from fastapi import APIRouter
 
 from trserve.endpoints.current_serving import CurrentServing, require_model
 from trserve.endpoints.documented_errors import documented_errors
-from trserve.schemas.server_responses import ModelCard, ModelList
+from trserve.schemas.server_responses import ModelCard, ModelList, Routing, RoutingThreshold
 from trserve.serving import Serving
 
 router = APIRouter(tags=["models"])
@@ -28,4 +30,10 @@ async def get_model(model: str, serving: CurrentServing) -> ModelCard:
 
 
 def _card(serving: Serving) -> ModelCard:
-    return ModelCard(id=serving.name, created=serving.created)
+    config, router = serving.group.config, serving.group.router
+    setting = router.threshold_setting
+    threshold = None
+    if setting is not None:
+        threshold = RoutingThreshold(value=router.threshold_value, **asdict(setting))
+    routing = Routing(models=serving.models, router=config.router.name, threshold=threshold)
+    return ModelCard(id=serving.name, created=serving.created, tokenrouter=routing)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.routing import Route
 
 from trserve import __version__
+from trserve.endpoints import playground
 from trserve.errors import http_error_response
 from trserve.gateway import admin, info_endpoints
 from trserve.gateway.api_description import describe
 from trserve.gateway.gateway import Gateway
-from trserve.gateway.generation_endpoint import GenerationEndpoint
+from trserve.gateway.hot_paths import HotPaths
 from trserve.middleware.api_key import ApiKeyMiddleware
 from trserve.middleware.body_limit import BodyLimitMiddleware
 from trserve.middleware.exchange import ExchangeMiddleware
@@ -27,16 +27,14 @@ def create_gateway_app(gateway: Gateway) -> FastAPI:
     """A FastAPI app over a gateway that is entered already, and left by whoever entered it."""
     app = FastAPI(title="trserve gateway", version=__version__, description=_DESCRIPTION)
     app.state.gateway = gateway
-    chat = GenerationEndpoint(gateway, "chat", "/v1/chat/completions")
-    text = GenerationEndpoint(gateway, "completions", "/v1/completions")
-    for path, endpoint in (("/v1/chat/completions", chat), ("/v1/completions", text)):
-        app.router.routes.append(Route(path, endpoint, methods=["POST"]))
     app.include_router(info_endpoints.router)
     app.include_router(admin.router)
+    app.include_router(playground.router)
     app.add_exception_handler(HTTPException, http_error_response)
     app.add_exception_handler(RequestValidationError, validation_error_response)
     describe(app)
     # the one added last is the outermost
+    app.add_middleware(HotPaths, gateway=gateway)
     app.add_middleware(BodyLimitMiddleware, max_bytes=gateway.deployment.server.body_bytes)
     if gateway.keys.wanted:
         app.add_middleware(ApiKeyMiddleware, keys=gateway.keys)

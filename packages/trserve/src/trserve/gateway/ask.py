@@ -74,9 +74,14 @@ _MESSAGES = msgspec.json.Decoder(list[_Message])
 _PROMPT = msgspec.json.Decoder(str | list[Any])
 
 
-def read_ask(body: bytes, kind: Kind) -> Ask:
-    """Raises ApiError (400) naming the field; only what the gateway itself needs is looked at."""
+def read_ask(body: bytes, kind: Kind | None) -> Ask:
+    """Raises ApiError (400) naming the field; only what the gateway itself needs is looked at.
+
+    kind: None: as the body shows.
+    """
     fields = _fields(body)
+    if kind is None:
+        kind = "completions" if "prompt" in fields and "messages" not in fields else "chat"
     model = _read(fields, "model", str)
     if not model:
         raise ApiError(400, "'model' is missing.", param="model", code="missing_parameter")

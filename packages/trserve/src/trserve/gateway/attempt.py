@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -103,7 +105,9 @@ class Attempt:
         """
         self._flight.enter("first byte", self._loop.time())
         try:
-            async with session.post(url, data=body, headers=headers) as response:
+            async with session.post(
+                url, data=body, headers=headers, allow_redirects=False
+            ) as response:
                 self._progress.status = response.status
                 await self._pass_on(response)
         except aiohttp.ClientConnectorError as error:
@@ -155,12 +159,11 @@ class Attempt:
         if not reply.begun:
             raise self._failure("empty", "sent an empty stream")
         self._count(blocks.usage)
-        if blocks.ended and not blocks.held:
-            await reply.write(b"", more=False)
-        elif blocks.ended:
-            await reply.write(blocks.held, more=False)
-        else:
+        rest = blocks.rest()
+        if rest is None:
             await self._broken("the stream ended before [DONE]")
+        else:
+            await reply.write(rest, more=False)
 
     async def _body(self, response: aiohttp.ClientResponse) -> None:
         parts, size = [], 0
@@ -177,13 +180,15 @@ class Attempt:
             raise AttemptFailedError("context", stored, at_fault=False)
         if response.status == 200:
             try:
-                usage = _ANSWER.decode(body).usage
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise self._failure("garbage", "sent what is no JSON") from error
+                usage = _usage_of(body)
+            except (ValueError, RecursionError) as error:
+                raise self._failure("garbage", "sent what is no JSON object") from error
             if usage is not None:
                 self._count((usage.prompt_tokens or 0, usage.completion_tokens or 0))
         if self._note and response.status == 200:
-            body = body.rstrip()[:-1] + b',"routebalance":' + self._note + b"}"
+            fields = body.strip()[1:-1].rstrip()
+            comma = b"," if fields else b""
+            body = b"{" + fields + comma + b'"routebalance":' + self._note + b"}"
         headers = self._headers(response)
         headers.append((b"content-length", str(len(body)).encode()))
         self._flight.begun = True
@@ -221,3 +226,19 @@ class Attempt:
     def _failure(self, reason: str, said: str) -> AttemptFailedError:
         answer = ApiError(502, f"Instance {self._name} {said}.", code=f"upstream_{reason}")
         return AttemptFailedError(reason, answer)
+
+
+def _usage_of(body: bytes) -> _Usage | None:
+    """Raises ValueError: the body is no JSON object, not even by Python's looser rules.
+
+    Those allow -Infinity, which servers in Python send as a log-probability, and half characters.
+    """
+    try:
+        return _ANSWER.decode(body).usage
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        given = json.loads(body)
+        if not isinstance(given, dict):
+            raise ValueError("no object") from None
+        with suppress(msgspec.ValidationError):
+            return msgspec.convert(given.get("usage"), _Usage | None)
+        return None

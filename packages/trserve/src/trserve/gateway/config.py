@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -104,11 +106,15 @@ class AliasSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
 
 
 class Timeouts(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Seconds: to connect, until the first byte of an answer, and between two pieces of it."""
+    """Seconds: to connect, until the first byte of an answer, and between two pieces of it.
+
+    client_s: how long a client may read nothing of what there is.
+    """
 
     connect_s: Seconds = 2.0
     first_byte_s: Seconds = 120.0
     idle_s: Seconds = 60.0
+    client_s: Seconds = 300.0
 
 
 class Retries(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -177,9 +183,23 @@ class GatewayConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_
         return next(model for model in self.models if model.name == name)
 
 
+_SECTIONS: dict[str, type[msgspec.Struct]] = {
+    "models": ModelSpec,
+    "instances": InstanceSpec,
+    "groups": GroupSpec,
+    "aliases": AliasSpec,
+    "timeouts": Timeouts,
+    "retries": Retries,
+    "breaker": Breaker,
+    "checks": Checks,
+    "slo": Slo,
+    "weights": WeightShares,
+}
+
+
 def gateway_config(data: dict[str, Any]) -> GatewayConfig:
     """Checked in every way that the text alone allows. Raises ConfigError naming the field."""
-    config = converted(data, GatewayConfig, "configuration")
+    config = _converted(data)
     _check_names(config)
     for at, instance in enumerate(config.instances):
         check_instance(config, instance, f"instances[{at}]")
@@ -225,6 +245,22 @@ def weights_of(given: str | WeightShares, field: str) -> Weights:
         return Weights(given.quality, given.cost, given.latency)
     except BalanceConfigError as error:
         raise ConfigError(field, str(error).partition(": ")[2]) from error
+
+
+def _converted(data: dict[str, Any]) -> GatewayConfig:
+    """Msgspec names the object of an unknown field: name the field itself, and one alike."""
+    try:
+        return converted(data, GatewayConfig, "configuration")
+    except ConfigError as error:
+        unknown = re.search(r"Object contains unknown field `(.+)`", error.message)
+        if unknown is None:
+            raise
+        section = re.sub(r"\[.*", "", error.field)
+        known = _SECTIONS.get(section, GatewayConfig).__struct_fields__
+        whole = "" if error.field == "configuration" else f"{error.field}."
+        close = get_close_matches(unknown[1], known, n=1)
+        hint = f", did you mean {close[0]!r}?" if close else ""
+        raise ConfigError(f"{whole}{unknown[1]}", f"unknown setting{hint}") from error
 
 
 def _check_names(config: GatewayConfig) -> None:

@@ -107,7 +107,7 @@ class Dispatcher:
             except asyncio.CancelledError:
                 if (why := trip.flight.interrupted()) is None:
                     raise
-                if why == "client left" or not await self._stopped(trip, why):
+                if why in ("client left", "client stalled") or not await self._stopped(trip, why):
                     return
             finally:
                 self._landed(trip, request)
@@ -188,6 +188,8 @@ class Dispatcher:
             instance.breaker.succeeded(began)
 
     def _wrote(self, trip: Trip, request: RouteRequest, tokens: int) -> None:
+        if not tokens:  # comments, which servers send while a request waits
+            return
         if trip.first_at is None or tokens % _PROGRESS_EVERY == 0:
             now = self._loop.time()
             if trip.first_at is None:

@@ -12,6 +12,7 @@ MOST_HELD_BYTES = 8 << 20
 _COMPLETION_TOKENS = re.compile(rb'"completion_tokens"\s*:\s*(\d{1,9})')
 _PROMPT_TOKENS = re.compile(rb'"prompt_tokens"\s*:\s*(\d{1,9})')
 _STARTS = (b"data", b"event", b"id", b"retry", b":", b"\n", b"\r\n", b"\xef\xbb\xbf")
+_DONE = re.compile(rb"(?:^|\n)data: ?\[DONE\]\s*$")
 _TAIL = 64
 
 
@@ -20,15 +21,16 @@ class NotEventsError(Exception):
 
 
 class EventBlocks:
-    """events: of data, so far; about one token each. ended: [DONE] or an error event has come."""
+    """events: of data, so far; about one token each."""
 
-    __slots__ = ("_held", "_usage", "ended", "events")
+    __slots__ = ("_ended", "_finished", "_held", "_usage", "events")
 
     def __init__(self) -> None:
         self._held = b""
         self._usage = b""
+        self._ended = False
+        self._finished = False
         self.events = 0
-        self.ended = False
 
     def push(self, data: bytes) -> bytes:
         """Take what came; the whole events of it and of what was held back.
@@ -48,10 +50,15 @@ class EventBlocks:
         self._note(block)
         return block
 
-    @property
-    def held(self) -> bytes:
-        """What is left of an event that has not ended."""
-        return self._held
+    def rest(self) -> bytes | None:
+        """At the end of the instance's answer: what is left of it; None if it ended too soon.
+
+        The end is [DONE] or an error event. Servers that leave out [DONE] have said why a choice
+        ended, and those that leave out the blank line after it are understood by clients, too.
+        """
+        held = self._held
+        complete = self._ended or _DONE.search(held) or (self._finished and not held.strip())
+        return held if complete else None
 
     @property
     def usage(self) -> tuple[int, int] | None:
@@ -62,9 +69,10 @@ class EventBlocks:
 
     def _note(self, block: bytes) -> None:
         self.events += block.count(b"data:")
-        tail = block[-_TAIL:]
-        if b"[DONE]" in tail or b'"error":{' in block or b'"error": {' in block:
-            self.ended = True
+        if b'"finish_reason":"' in block or b'"finish_reason": "' in block:
+            self._finished = True
+        if _DONE.search(block[-_TAIL:]) or b'"error":{' in block or b'"error": {' in block:
+            self._ended = True
         if b'"completion_tokens"' in block:
             self._usage = block
 

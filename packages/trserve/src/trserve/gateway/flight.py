@@ -8,7 +8,9 @@ from typing import Literal
 from trserve.errors import ApiError
 
 Phase = Literal["waiting", "first byte", "streaming", "client"]
-Stop = Literal["client left", "instance removed", "timeout", "deadline", "shutdown"]
+Stop = Literal[
+    "client left", "client stalled", "instance removed", "timeout", "deadline", "shutdown"
+]
 
 
 class Flight:
@@ -20,6 +22,8 @@ class Flight:
     """
 
     __slots__ = (
+        "_interrupts",
+        "_over",
         "_task",
         "begun",
         "deadline",
@@ -34,6 +38,8 @@ class Flight:
         task = asyncio.current_task()
         assert task is not None
         self._task = task
+        self._over = False
+        self._interrupts = 0  # that have been asked for and not arrived
         self.request_id = request_id
         self.started = self.touched = now
         self.deadline = deadline
@@ -48,8 +54,9 @@ class Flight:
 
     def stop(self, why: Stop) -> None:
         """Interrupt what it is doing; the first reason stands."""
-        if self.stopped is None:
+        if self.stopped is None and not self._over:
             self.stopped = why
+            self._interrupts += 1
             self._task.cancel()
 
     def interrupted(self) -> Stop | None:
@@ -60,10 +67,20 @@ class Flight:
         why = self.stopped
         if why is None:
             return None
+        self._interrupts = 0
         self._task.uncancel()
         if why in ("instance removed", "timeout"):
             self.stopped = None
         return why
+
+    async def settle(self) -> None:
+        """At the end, for the task itself: an interrupt that came too late hits nothing else."""
+        self._over = True
+        if self._interrupts:
+            try:
+                await asyncio.sleep(0)
+            except asyncio.CancelledError:
+                self._task.uncancel()
 
 
 def stopped_error(why: Stop, instance: str | None) -> ApiError:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from trserve.gateway.config import InstanceSpec
     from trserve.gateway.deployment import GatewayDeployment
     from trserve.gateway.instance import Instance
+    from trserve.gateway.local_groups import GroupServer
     from trserve.gateway.telemetry_text import Reading
 
 _log = structlog.get_logger("trserve.gateway")
@@ -40,14 +41,14 @@ _log = structlog.get_logger("trserve.gateway")
 class Gateway:
     """Use as `async with`, inside the event loop that serves.
 
-    groups: URLs and keys of the local groups that run, by name.
+    groups: the local ones, which run, by name.
     """
 
     def __init__(
         self,
         deployment: GatewayDeployment,
         balancing: Balancing,
-        groups: dict[str, tuple[str, str]],
+        groups: dict[str, GroupServer],
         tracing: Tracing,
     ) -> None:
         config = deployment.gateway
@@ -67,6 +68,14 @@ class Gateway:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
+        try:
+            await self._open()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def _open(self) -> None:
         config, enter = self.deployment.gateway, self._stack.enter_async_context
         limits = aiohttp.ClientTimeout(total=None, sock_connect=config.timeouts.connect_s)
         session = await enter(
@@ -106,7 +115,6 @@ class Gateway:
         self._stack.callback(watching.cancel)
         for at, spec in enumerate(config.instances):
             self.add(spec, f"instances[{at}]")
-        return self
 
     async def __aexit__(self, *error: object) -> None:
         await self._stack.aclose()

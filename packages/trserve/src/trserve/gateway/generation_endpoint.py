@@ -57,6 +57,10 @@ class GenerationEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises ApiError while nothing has been sent."""
         scope["route"] = self  # for metrics, as FastAPI does
+        if scope["method"] != "POST":
+            message = f"{scope['method']} is not allowed for {self.path}"
+            headers = {"allow": "POST"}
+            raise ApiError(405, message, code="method_not_allowed", headers=headers)
         gateway = self._gateway
         body = await _body(scope, receive)
         if body is None:
@@ -82,6 +86,7 @@ class GenerationEndpoint:
             finally:
                 watch.cancel()
                 gateway.ended(trip)
+                await flight.settle()
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes | None:

@@ -13,7 +13,7 @@ from trserve.endpoints.documented_errors import documented_errors
 from trserve.errors import ApiError
 from trserve.gateway.ask import read_ask
 from trserve.gateway.current_gateway import CurrentGateway
-from trserve.schemas.server_responses import ModelCard, ModelList
+from trserve.schemas.server_responses import NameCard, NameList
 
 router = APIRouter()
 
@@ -21,9 +21,9 @@ router = APIRouter()
 @router.get(
     "/v1/models", tags=["models"], summary="List the names", responses=documented_errors(401)
 )
-async def list_models(gateway: CurrentGateway) -> ModelList:
+async def list_models(gateway: CurrentGateway) -> NameList:
     """`auto`, the aliases, and the pool's models; no instance is asked."""
-    return ModelList(data=[_card(name, gateway.created) for name in gateway.requests.names])
+    return NameList(data=[_card(name, gateway.created) for name in gateway.requests.names])
 
 
 @router.get(
@@ -32,7 +32,7 @@ async def list_models(gateway: CurrentGateway) -> ModelList:
     summary="Describe a name",
     responses=documented_errors(401, 404),
 )
-async def get_model(model: str, gateway: CurrentGateway) -> ModelCard:
+async def get_model(model: str, gateway: CurrentGateway) -> NameCard:
     """The same object as in the list."""
     if model not in gateway.requests.names:
         message = f"The model {model!r} does not exist."
@@ -89,10 +89,8 @@ class RouteAnswer(BaseModel):
     },
 )
 async def route(request: Request, gateway: CurrentGateway) -> RouteAnswer:
-    """The body is that of a chat completion, or of a completion (if it has a `prompt`)."""
-    body = await request.body()
-    kind: Literal["chat", "completions"] = "chat" if b'"messages"' in body else "completions"
-    ask = read_ask(body, kind)
+    """The body is that of a chat completion, or of a completion (if it has a `prompt` only)."""
+    ask = read_ask(await request.body(), None)
     wanted = gateway.requests.of(ask, -1)
     found = await gateway.balancer.explain(wanted)
     by_number = {each.number: each for each in gateway.pool.instances}
@@ -175,5 +173,5 @@ async def metrics(gateway: CurrentGateway) -> Response:
     return Response(gateway.metrics.page(), headers={"content-type": CONTENT_TYPE_LATEST})
 
 
-def _card(name: str, created: int) -> ModelCard:
-    return ModelCard(id=name, created=created, owned_by="gateway")
+def _card(name: str, created: int) -> NameCard:
+    return NameCard(id=name, created=created, owned_by="gateway")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import sys
 import time
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
@@ -15,8 +16,10 @@ import uvloop
 from trsched.errors import ConfigError
 from trserve.gateway.app import create_gateway_app
 from trserve.gateway.balancing import open_balancing
+from trserve.gateway.client_keys import ClientKeys
 from trserve.gateway.gateway import Gateway
-from trserve.gateway.local_groups import LocalGroup
+from trserve.gateway.instance import key_of
+from trserve.gateway.local_groups import GroupServer, LocalGroup
 from trserve.gateway.reload import reload
 from trserve.gateway.tracing_setup import tracing_from_environment
 from trserve.http_server import HttpServer, finish
@@ -56,6 +59,20 @@ def launch_gateway(deployment: GatewayDeployment) -> int:
         return uvloop.run(_run(deployment, sock, ready))
 
 
+def check_gateway(deployment: GatewayDeployment) -> int:
+    """Load what decides and read the keys, but start nothing. Raises ConfigError."""
+    config = deployment.gateway
+    open_balancing(config)
+    ClientKeys.of(deployment.server)
+    for at, spec in enumerate(config.instances):
+        key_of(spec, f"instances[{at}]")
+    sys.stdout.write(
+        f"{deployment.path} is all right: {len(config.models)} models, "
+        f"{len(config.instances)} instances, {len(config.groups)} local groups\n"
+    )
+    return 0
+
+
 async def _run(deployment: GatewayDeployment, sock: socket.socket, ready: ReadyFile) -> int:
     started = time.monotonic()
     async with AsyncExitStack() as stack:
@@ -71,21 +88,14 @@ async def _run(deployment: GatewayDeployment, sock: socket.socket, ready: ReadyF
             return STOPPED_AT_ONCE
         asked.cancel()
         balancing, groups = await opening
-        gateway = await stack.enter_async_context(
-            Gateway(
-                deployment,
-                balancing,
-                {each.name: (each.url, each.key) for each in groups},
-                tracing,
-            )
-        )
+        gateway = await stack.enter_async_context(Gateway(deployment, balancing, groups, tracing))
         _log.info("loaded", seconds=round(time.monotonic() - started, 1))
         return await _serve(gateway, sock, ready, stops)
 
 
 async def _open(
     deployment: GatewayDeployment, stack: AsyncExitStack
-) -> tuple[Balancing, list[LocalGroup]]:
+) -> tuple[Balancing, dict[str, GroupServer]]:
     """Predictors and local groups, loaded at the same time; the stack ends the groups."""
     server = deployment.server
     groups = [
@@ -95,10 +105,10 @@ async def _open(
     for group in groups:
         stack.push_async_callback(group.stop)
     loading = asyncio.to_thread(open_balancing, deployment.gateway)
-    balancing, _ = await asyncio.gather(
+    balancing, servers = await asyncio.gather(
         loading, asyncio.gather(*(group.start() for group in groups))
     )
-    return balancing, groups
+    return balancing, {group.name: at for group, at in zip(groups, servers, strict=True)}
 
 
 async def _serve(

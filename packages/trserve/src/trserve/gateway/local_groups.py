@@ -11,15 +11,18 @@ import signal
 import sys
 import tempfile
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import aiohttp
 import structlog
 
 from trsched.errors import ConfigError
+from trserve.schemas.server_responses import ModelCard, Routing
 
 if TYPE_CHECKING:
-    from trserve.gateway.config import GroupSpec
+    from trserve.gateway.config import GroupSpec, InstanceSpec
 
 _log = structlog.get_logger("trserve.gateway")
 
@@ -29,13 +32,40 @@ _RESTART_S = (1.0, 60.0)  # pauses before a group that died is started again, do
 _PR_SET_PDEATHSIG = 1
 
 
+@dataclass(frozen=True, slots=True)
+class GroupServer:
+    """A local group that runs: where it listens, the key it wants to see, and what it serves.
+
+    models: their names. threshold: the range of its router's, None if that has none.
+    """
+
+    url: str
+    key: str
+    models: tuple[str, ...]
+    threshold: tuple[float, float] | None
+
+    def check(self, spec: InstanceSpec, field: str) -> None:
+        """Whether it can serve that entry of the pool. Raises ConfigError; field: the entry's."""
+        if spec.only is not None and spec.only not in self.models:
+            raise ConfigError(f"{field}.only", f"{spec.only!r} is none of {', '.join(self.models)}")
+        if spec.threshold is None:
+            return
+        if self.threshold is None:
+            raise ConfigError(f"{field}.threshold", f"the router of {spec.group!r} has none")
+        low, high = self.threshold
+        if not low <= spec.threshold <= high:
+            raise ConfigError(
+                f"{field}.threshold", f"must be from {low:g} to {high:g}, not {spec.threshold:g}"
+            )
+
+
 class LocalGroup:
-    """url, key: where it listens and what it wants to see, known once `start` has returned."""
+    """One group's process."""
 
     def __init__(self, spec: GroupSpec, *, debug: bool, json_logs: bool) -> None:
         self.name = spec.name
-        self.url = ""
-        self.key = secrets.token_urlsafe(32)
+        self._url = ""
+        self._key = secrets.token_urlsafe(32)
         self._spec = spec
         self._logs = [
             *("--log-level", "debug" if debug else "warning"),
@@ -44,10 +74,14 @@ class LocalGroup:
         self._process: asyncio.subprocess.Process | None = None
         self._watch: asyncio.Task[None] | None = None
 
-    async def start(self) -> None:
+    async def start(self) -> GroupServer:
         """Load it, and keep it alive from then on. Raises ConfigError: it cannot be served."""
         await self._launch(port=0)
         self._watch = asyncio.create_task(self._keep_alive())
+        routing = await self._routing()
+        threshold = routing.threshold
+        bounds = None if threshold is None else (threshold.low, threshold.high)
+        return GroupServer(self._url, self._key, tuple(routing.models), bounds)
 
     async def stop(self) -> None:
         """End it; its requests have been seen to."""
@@ -70,7 +104,7 @@ class LocalGroup:
             ready = Path(folder) / "ready.json"
             self._process = await asyncio.create_subprocess_exec(
                 *self._command(port, ready),
-                env={**os.environ, "TRSERVE_API_KEY": self.key},
+                env={**os.environ, "TRSERVE_API_KEY": self._key},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=sys.stderr,
                 start_new_session=True,  # a Ctrl-C at the terminal is the gateway's to act on
@@ -81,8 +115,14 @@ class LocalGroup:
                     field = f"groups.{self.name}"
                     raise ConfigError(field, "cannot be served: see the lines before this one")
                 await asyncio.sleep(_LOOK_S)
-            self.url = json.loads(ready.read_text("utf-8"))["url"]
-        _log.info("group", name=self.name, url=self.url, pid=self._process.pid)
+            self._url = json.loads(ready.read_text("utf-8"))["url"]
+        _log.info("group", name=self.name, url=self._url, pid=self._process.pid)
+
+    async def _routing(self) -> Routing:
+        headers = {"authorization": f"Bearer {self._key}"}
+        url = f"{self._url}/v1/models/{self.name}"
+        async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as answer:
+            return ModelCard.model_validate_json(await answer.read()).tokenrouter
 
     def _command(self, port: int, ready: Path) -> list[str]:
         spec = self._spec
@@ -97,7 +137,7 @@ class LocalGroup:
     async def _keep_alive(self) -> None:
         """Start it again where it was whenever it ends; its instances are down meanwhile."""
         pause, most = _RESTART_S
-        port = int(self.url.rpartition(":")[2])
+        port = int(self._url.rpartition(":")[2])
         while True:
             assert self._process is not None
             status = await self._process.wait()

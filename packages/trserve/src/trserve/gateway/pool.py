@@ -13,6 +13,7 @@ from trserve.gateway.instance import Instance, key_of, tier_of
 
 if TYPE_CHECKING:
     from rbalance import InstanceState, Tier
+    from trserve.gateway.local_groups import GroupServer
 
 Placed = Callable[[int, "Tier"], None]
 
@@ -20,8 +21,8 @@ Placed = Callable[[int, "Tier"], None]
 class Pool:
     """Everything happens on the event loop.
 
-    groups: URLs and keys of the local groups, by name. on_placed: told the number and tier of each
-    new instance (time-per-token models keep a prior for each number). changes: instances added or
+    groups: the local ones, by name. on_placed: told the number and tier of each new instance
+    (time-per-token models keep a prior for each number). changes: instances added or
     drained so far.
     """
 
@@ -29,7 +30,7 @@ class Pool:
         self,
         config: GatewayConfig,
         state: InstanceState,
-        groups: dict[str, tuple[str, str]],
+        groups: dict[str, GroupServer],
         on_placed: Placed,
     ) -> None:
         self.config = config
@@ -60,7 +61,9 @@ class Pool:
             raise ConfigError(f"{field}.name", f"{spec.name!r} is there already")
         url, key = spec.url, key_of(spec, field)
         if spec.group is not None:
-            url, key = self._groups[spec.group]
+            server = self._groups[spec.group]
+            server.check(spec, field)
+            url, key = server.url, server.key
         assert url is not None
         tier = tier_of(spec, self.config.model(spec.model))
         same = next((each for each in self.instances if each.url == url.rstrip("/")), None)

@@ -65,5 +65,12 @@ class Reply:
 
 
 def passed_on(upstream: tuple[tuple[bytes, bytes], ...]) -> Headers:
-    """An instance's response headers, less those that are not the client's."""
-    return [(name, value) for raw, value in upstream if (name := raw.lower()) not in _NOT_PASSED_ON]
+    """An instance's response headers, less those that are not the client's.
+
+    An instance may be a gateway itself: the client is told of this one's decision.
+    """
+    return [
+        (name, value)
+        for raw, value in upstream
+        if (name := raw.lower()) not in _NOT_PASSED_ON and not name.startswith(b"x-routebalance-")
+    ]

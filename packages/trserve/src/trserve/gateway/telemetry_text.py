@@ -90,8 +90,7 @@ def read_metrics(page: bytes) -> Reading | None:
         series = found[name.decode().replace(":", "_")]
         if name.startswith(b"sglang"):
             replica = _replica(labels)
-            if replica is not None:
-                series[replica] = max(value, series.get(replica, 0.0))
+            series[replica] = max(value, series.get(replica, 0.0))
         else:
             series[labels] = value
     for kind, server in _SERVERS.items():
@@ -111,15 +110,13 @@ def _number(text: bytes) -> float | None:
     return value if 0 <= value <= _MOST else None
 
 
-def _replica(labels: bytes) -> bytes | None:
-    """Which of SGLang's data-parallel replicas a sample is about; None: no total.
+def _replica(labels: bytes) -> bytes:
+    """Which of SGLang's data-parallel replicas a sample is about.
 
-    Its ranks (tp_rank, pp_rank, moe_ep_rank) hold the same requests, and each may report them.
-    With priority scheduling the total stands under an empty priority, beside one series for each.
+    Of a replica's samples the largest counts: its ranks (tp_rank, pp_rank, moe_ep_rank) hold the
+    same requests, and each may report them; and beside a total there may be its parts by priority.
     """
     given: dict[bytes, bytes] = dict(_LABEL.findall(labels))
-    if given.get(b"priority"):
-        return None
     return given.get(b"dp_rank", b"")
 
 

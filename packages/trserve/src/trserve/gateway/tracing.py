@@ -151,4 +151,4 @@ class Tracing:
 
 def _sent_context(headers: Iterable[Header]) -> Context:
     carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
-    return propagate.extract(carrier, Context())
+    return propagate.extract(carrier)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,10 +16,16 @@ def overdue(flight: Flight, timeouts: Timeouts, now: float) -> Stop | None:
     """Why a request must be stopped now, if it must."""
     if now > flight.deadline:
         return "deadline"
-    limit = {"first byte": timeouts.first_byte_s, "streaming": timeouts.idle_s}.get(
-        flight.phase, math.inf
-    )
-    return "timeout" if now - flight.touched > limit else None
+    waited = now - flight.touched
+    match flight.phase:
+        case "waiting":
+            return None
+        case "first byte":
+            return "timeout" if waited > timeouts.first_byte_s else None
+        case "streaming":
+            return "timeout" if waited > timeouts.idle_s else None
+        case "client":
+            return "client stalled" if waited > timeouts.client_s else None
 
 
 class Watchdog:

@@ -50,10 +50,22 @@ class Extension(StrictModel):
 
     model_per_token: each choice (and each chunk's choice) tells its tokens and, for each, the index
     of the model that made it. timeout_s: seconds until the request ends with a timeout error.
+    threshold: the router's for this request, see `/v1/models`. only: name of the one model that
+    writes the answer.
     """
 
     model_per_token: bool = False
-    timeout_s: float | None = Field(None, gt=0)
+    timeout_s: float | None = Field(default=None, gt=0)
+    threshold: float | None = None
+    only: UnicodeStr | None = None
+
+    @model_validator(mode="after")
+    def _one_model_needs_no_threshold(self) -> Extension:
+        if self.only is not None and self.threshold is not None:
+            raise disagreement(
+                "tokenrouter.only", "is not allowed together with 'tokenrouter.threshold'"
+            )
+        return self
 
 
 class GenerationRequest(StrictModel):

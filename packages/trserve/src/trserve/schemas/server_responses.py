@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 
 class ErrorDetail(BaseModel):
@@ -22,13 +22,48 @@ class ErrorResponse(BaseModel):
     error: ErrorDetail
 
 
-class ModelCard(BaseModel):
-    """A served name."""
+class RoutingThreshold(BaseModel):
+    """What `tokenrouter.threshold` of a request replaces.
+
+    name: of the router's setting. value: what holds for requests without one; the configuration may
+    have it outside of the range for requests, `low` to `high`. meaning: one sentence for people.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    meaning: str
+
+
+class Routing(BaseModel):
+    """Extension: the models behind a served name, and the router that says which writes when."""
+
+    models: list[str]
+    router: str
+    threshold: RoutingThreshold | None = Field(description="null where the router has none")
+
+
+class NameCard(BaseModel):
+    """A name that clients may ask for."""
 
     id: str
     object: Literal["model"] = "model"
     created: int
     owned_by: str = "tokenrouter"
+
+
+class NameList(BaseModel):
+    """All of them."""
+
+    object: Literal["list"] = "list"
+    data: list[NameCard]
+
+
+class ModelCard(NameCard):
+    """The name of a group."""
+
+    tokenrouter: Routing
 
 
 class ModelList(BaseModel):

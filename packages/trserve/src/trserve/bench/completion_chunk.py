@@ -1,0 +1,64 @@
+"""What a measurement reads from a chunk, or from a whole response, of OpenAI's two endpoints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+DONE = b"[DONE]"
+
+
+class Text(msgspec.Struct):
+    """`delta` or `message`. Thinking (two spellings are in use) and calls of tools are tokens."""
+
+    content: str | list[Any] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[Any] | None = None
+
+
+class Choice(msgspec.Struct):
+    """Of a chat's chunk, a chat's response, or a completion."""
+
+    delta: Text | None = None
+    message: Text | None = None
+    text: str | None = None
+    finish_reason: str | None = None
+
+    @property
+    def has_content(self) -> bool:
+        """Whether it brings anything that the model wrote."""
+        said = self.delta or self.message
+        if said is None:
+            return bool(self.text)
+        return bool(said.content or said.reasoning_content or said.reasoning or said.tool_calls)
+
+
+class Usage(msgspec.Struct):
+    """Tokens as the server counts them."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class Chunk(msgspec.Struct):
+    """One event's data, or the body of a response that isn't streamed."""
+
+    choices: list[Choice] = []
+    usage: Usage | None = None
+    error: Any = None
+    object: str | None = None
+    message: Any = None
+
+    @property
+    def refusal(self) -> str | None:
+        """What the server says went wrong; None where nothing did."""
+        error = self.message if self.object == "error" else self.error
+        if error is None:
+            return None if self.object != "error" else "an error without a message"
+        return str(error.get("message", error)) if isinstance(error, dict) else str(error)
+
+
+decode_chunk = msgspec.json.Decoder(Chunk).decode
+"""Bytes to a Chunk; fields that it lacks are skipped. Raises msgspec.DecodeError (ValueError)."""

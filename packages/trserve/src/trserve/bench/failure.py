@@ -1,0 +1,73 @@
+"""Why a request failed: one of a few kinds, and the first words of what was said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import aiohttp
+import msgspec
+
+from trserve.bench.completion_chunk import decode_chunk
+
+Kind = Literal[
+    "refused",
+    "unreachable",
+    "timeout",
+    "status_429",
+    "status_4xx",
+    "status_5xx",
+    "status_other",
+    "disconnected",
+    "broken_stream",
+    "error_event",
+]
+"""refused: no one listens. unreachable: no connection for another reason (name, TLS, route).
+timeout: --timeout passed. disconnected: the connection ended before a status came.
+broken_stream: it ended, or brought what makes no sense, before the response was complete.
+error_event: the server said in the stream that it failed."""
+
+_LONGEST = 200  # characters of a message
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """kind: what is counted. message: one line, for people."""
+
+    kind: Kind
+    message: str
+
+
+def failure(kind: Kind, message: str) -> Failure:
+    """With the message cut to one short line."""
+    line = " ".join(message.split())
+    return Failure(kind, line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…")
+
+
+def failure_of_status(status: int, body: bytes) -> Failure:
+    """Of a response whose status isn't 200."""
+    kind: Kind = "status_other"
+    if status == 429:
+        kind = "status_429"
+    elif 400 <= status < 500:
+        kind = "status_4xx"
+    elif 500 <= status < 600:
+        kind = "status_5xx"
+    try:
+        said = decode_chunk(body).refusal
+    except msgspec.DecodeError:
+        said = None
+    return failure(kind, f"{status}: {said or body.decode('utf-8', 'replace')}")
+
+
+def failure_of_exception(error: Exception, status: int | None) -> Failure:
+    """Of what aiohttp raised. status: the response's, None if none had come."""
+    said = str(error) or type(error).__name__
+    if isinstance(error, TimeoutError):
+        return failure("timeout", "no complete response in time")
+    if isinstance(error, aiohttp.ClientConnectorError):
+        refused = isinstance(error.os_error, ConnectionRefusedError)
+        return failure("refused" if refused else "unreachable", said)
+    if isinstance(error, aiohttp.ClientSSLError):
+        return failure("unreachable", said)
+    return failure("disconnected" if status is None else "broken_stream", said)

@@ -1,0 +1,138 @@
+"""A measurement from its first connection to its last response, or to Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import time
+from collections.abc import AsyncIterator, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+import uvloop
+
+from trserve.bench.http_client import HttpClient
+from trserve.bench.live_view import live_view
+from trserve.bench.load_plan import ClosedLoad, OpenLoad
+from trserve.bench.load_run import LoadRun
+from trserve.bench.loop_lag import LoopLag
+from trserve.bench.open_files import allow_many_files
+from trserve.bench.request_plan import RequestPlan
+from trserve.bench.summary import Observed
+from trserve.stop_signals import StopSignals
+
+_WARM_UP_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What to do. warm_up: requests that are sent before the load, and forgotten."""
+
+    url: str
+    load: OpenLoad | ClosedLoad
+    requests: RequestPlan
+    warm_up: int
+
+    @property
+    def planned(self) -> int | None:
+        """Requests; None where only time ends the load."""
+        load = self.load
+        return load.requests if isinstance(load, ClosedLoad) else len(load.at)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What came of it. stopped: by Ctrl-C or SIGTERM; observed is what there was until then."""
+
+    model: str
+    observed: Observed
+    stopped: bool
+
+
+def measure(measurement: Measurement) -> Measured:
+    """Run it in an event loop of its own. Raises ServerError if the model is not to be found."""
+    allow_many_files()
+    gc.freeze()  # what is there stays: looking through it again would stop the loop for 10 ms
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_Measuring(measurement).until_stopped())
+
+
+class _Measuring:
+    def __init__(self, measurement: Measurement) -> None:
+        self._plan = measurement
+        self._model = measurement.requests.form.model
+        self._run: LoadRun | None = None
+        self._lag = LoopLag()
+        self._seconds = 0.0
+        self._cpu_seconds = 0.0
+
+    async def until_stopped(self) -> Measured:
+        with StopSignals() as signals:
+            work = asyncio.create_task(self._work())
+            stop = asyncio.create_task(signals.first.wait())
+            await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+            stopped = not work.done()
+            work.cancel()
+            stop.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await work
+        return Measured(self._model, self._observed(), stopped)
+
+    async def _work(self) -> None:
+        plan = self._plan
+        form = plan.requests.form
+        async with HttpClient(
+            plan.url,
+            form.endpoint,
+            plan.requests.headers,
+            stream=form.stream,
+            timeout=plan.requests.timeout,
+        ) as client:
+            self._model = self._model or await client.first_model()
+            requests = plan.requests.named(self._model)
+            if plan.warm_up:
+                warm_up = LoadRun(client.serve, requests.warm_up_bodies())
+                await warm_up.closed_loop(min(plan.warm_up, _WARM_UP_AT_ONCE), plan.warm_up)
+            self._run = LoadRun(client.serve, requests.bodies())
+            await self._load(self._run)
+
+    async def _load(self, run: LoadRun) -> None:
+        load, before = self._plan.load, time.process_time()
+        with live_view(self._plan.planned) as view:
+            async with _beside(self._lag.watch()), _beside(view.watch(run)):
+                try:
+                    if isinstance(load, ClosedLoad):
+                        await run.closed_loop(load.clients, load.requests, load.seconds)
+                    else:
+                        await run.open_loop(load.at.tolist(), load.max_in_flight)
+                finally:
+                    self._seconds = run.seconds
+                    self._cpu_seconds = time.process_time() - before
+
+    def _observed(self) -> Observed:
+        load, run = self._plan.load, self._run
+        is_open = isinstance(load, OpenLoad)
+        return Observed(
+            records=[] if run is None else run.records,
+            planned=self._plan.planned,
+            begun=0 if run is None else run.begun,
+            peak_in_flight=0 if run is None else run.peak_in_flight,
+            seconds=self._seconds,
+            cpu_seconds=self._cpu_seconds,
+            late=self._lag.late,
+            open_loop=is_open,
+            held_back=isinstance(load, OpenLoad) and load.max_in_flight is not None,
+        )
+
+
+@contextlib.asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Runs `work` while the block does."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

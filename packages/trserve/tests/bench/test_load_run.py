@@ -1,0 +1,297 @@
+"""Loads on a real server, against what that server wrote down.
+
+Server and generator share an event loop. After each chunk the server waits until the generator has
+seen it, so every time of the generator lies between two of the server's, on any machine: nothing
+here depends on how fast it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+import uvloop
+
+from packages.trserve.tests.bench.stream_server import Exchange, StreamServer, stream_server
+from trserve.bench.http_client import HttpClient
+from trserve.bench.load_run import LoadRun
+from trserve.bench.request_record import RequestRecord
+from trserve.bench.response_reading import ResponseReading
+
+
+def bodies() -> Iterator[bytes]:
+    number = 0
+    while True:
+        yield json.dumps({"model": "m", "prompt": str(number), "max_tokens": 4}).encode()
+        number += 1
+
+
+@dataclass
+class Load:
+    """A run on a server, and the responses it is reading, by request."""
+
+    server: StreamServer
+    readings: list[ResponseReading] = field(default_factory=list)
+    run: LoadRun = field(init=False)
+
+    async def seen(self, prompt: str, chunks: int) -> None:
+        """Until the generator has seen that much content of a response."""
+        await until(lambda: len(self.readings[int(prompt)].content_at) >= chunks)
+
+    def records(self) -> list[RequestRecord]:
+        """In the order in which they were begun."""
+        return sorted(self.run.records, key=lambda record: record.number)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    while not true():  # noqa: ASYNC110 - what is awaited is not this test's to signal
+        await asyncio.sleep(0)
+
+
+Answer = Callable[[Load, Exchange], Awaitable[None]]
+
+
+def under_load(answer: Answer, send: Callable[[LoadRun], Awaitable[None]]) -> Load:
+    """What became of a load that `send` makes."""
+
+    async def whole() -> Load:
+        made: list[Load] = []
+        async with stream_server(lambda exchange: answer(made[0], exchange)) as server:
+            load = Load(server)
+            made.append(load)
+            async with HttpClient(
+                server.url, "completions", {}, stream=True, timeout=100
+            ) as client:
+
+                async def serve(body: bytes, reading: ResponseReading) -> None:
+                    load.readings.append(reading)
+                    await client.serve(body, reading)
+
+                load.run = LoadRun(serve, bodies())
+                await send(load.run)
+        return load
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(asyncio.wait_for(whole(), 60))
+
+
+def text(word: str, finish: str | None = None) -> dict[str, object]:
+    return {"choices": [{"index": 0, "text": word, "finish_reason": finish}]}
+
+
+def test_latencies_are_the_servers_own() -> None:
+    """TTFT, ITL, TPOT and E2E of each request lie between times that the server noted."""
+    seen: dict[str, list[float]] = {}
+
+    async def answer(load: Load, exchange: Exchange) -> None:
+        tokens = 3 + int(exchange.prompt)
+        seen[exchange.prompt] = []
+        await asyncio.sleep(0.02 * (1 + int(exchange.prompt)))
+        await exchange.head()
+        for token in range(tokens):
+            await exchange.event(text("a"))
+            await load.seen(exchange.prompt, token + 1)
+            seen[exchange.prompt].append(time.perf_counter())
+            await asyncio.sleep(0.005)
+        usage = {"completion_tokens": tokens, "prompt_tokens": 9}
+        await exchange.event({"choices": [], "usage": usage} | {"ignored": 1})
+        await exchange.end()
+
+    at = [0.0, 0.01, 0.02, 0.1]
+    load = under_load(answer, lambda run: run.open_loop(at, None))
+    began = load.run.started
+    for record, due in zip(load.records(), at, strict=True):
+        exchange = load.server.asked(str(record.number))
+        earliest = [moment - began for moment in exchange.wrote]
+        latest = [moment - began for moment in seen[exchange.prompt]]
+        tokens = len(latest)
+        assert record.failure is None
+        assert (record.output_tokens, record.input_tokens) == (tokens, 9)
+        assert len(record.content_at) == tokens
+        for low, content, high in zip(earliest, record.content_at, latest, strict=False):
+            assert low <= content <= high
+        assert record.scheduled == due
+        assert record.ttft is not None
+        assert earliest[0] - due <= record.ttft <= latest[0] - due
+        assert record.tpot is not None
+        assert (
+            (earliest[tokens - 1] - latest[0]) / (tokens - 1)
+            <= record.tpot
+            <= (latest[-1] - earliest[0]) / (tokens - 1)
+        )
+        for gap, low, high in zip(record.gaps(), range(tokens - 1), range(1, tokens), strict=True):
+            assert earliest[high] - latest[low] <= gap <= latest[high] - earliest[low]
+        assert record.e2e >= earliest[-1] - due
+        assert due <= record.begun <= record.sent <= exchange.arrived - began <= earliest[0]
+
+
+def test_nothing_is_sent_before_its_time_nor_waits_for_others() -> None:
+    """All arrive while no one is answered; and none before it is due."""
+    at = [0.0, 0.0, 0.03, 0.0311, 0.05, 0.2]
+
+    async def answer(load: Load, exchange: Exchange) -> None:
+        await until(lambda: len(load.server.exchanges) == len(at))
+        await exchange.head()
+        await exchange.event(text("a", "stop"))
+        await exchange.end()
+
+    load = under_load(answer, lambda run: run.open_loop(at, None))
+    began = load.run.started
+    assert [record.scheduled for record in load.records()] == at
+    for record in load.records():
+        assert load.server.asked(str(record.number)).arrived - began >= record.scheduled
+        assert record.lag >= 0
+    assert load.run.peak_in_flight == len(at)
+    assert load.server.connections == len(at)
+
+
+def stall_at_first(stalled: int, released: list[float]) -> Answer:
+    """Answers nothing until `stalled` requests are there, and half a second longer."""
+
+    async def answer(load: Load, exchange: Exchange) -> None:
+        await until(lambda: len(load.server.exchanges) >= stalled)
+        if not released:
+            await asyncio.sleep(0.5)
+            released.append(time.perf_counter())
+        await exchange.head()
+        await exchange.event(text("a", "stop"))
+        await exchange.end()
+
+    return answer
+
+
+def test_a_stall_is_charged_to_all_that_came_meanwhile() -> None:
+    """The open loop's latencies hold the stall; a closed loop sees it once, and omits the rest."""
+    at = [0.01 * number for number in range(10)]
+    released: list[float] = []
+    load = under_load(stall_at_first(len(at), released), lambda run: run.open_loop(at, None))
+    stalled_until = released[0] - load.run.started
+    assert stalled_until >= 0.5
+    for record in load.records():
+        assert record.ttft is not None
+        assert record.ttft >= stalled_until - record.scheduled
+        assert record.e2e >= stalled_until - record.scheduled >= 0.4
+
+    released = []
+    load = under_load(stall_at_first(1, released), lambda run: run.closed_loop(1, len(at)))
+    stalled_until = released[0] - load.run.started
+    first, *others = load.records()
+    assert first.e2e >= 0.5
+    assert all(record.scheduled >= stalled_until for record in others)
+
+
+def test_a_limit_in_flight_is_charged_too() -> None:
+    """What waits for a slot waits from its schedule on, and is told apart from the lag."""
+    at = [0.01 * number for number in range(5)]
+    released: list[float] = []
+    load = under_load(stall_at_first(1, released), lambda run: run.open_loop(at, 1))
+    stalled_until = released[0] - load.run.started
+    first, *others = load.records()
+    assert first.slot_wait < stalled_until
+    for record in others:
+        assert record.sent >= stalled_until
+        assert record.slot_wait == record.sent - record.begun
+        assert record.e2e >= stalled_until - record.scheduled
+    assert load.run.peak_in_flight == 1
+    assert [exchange.prompt for exchange in load.server.exchanges] == list("01234")
+    assert load.server.connections == 1
+
+
+def test_a_closed_loop_keeps_its_clients_busy() -> None:
+    """Never more than that many in flight, as many connections, and the next at once."""
+    at_once: list[int] = []
+
+    async def answer(load: Load, exchange: Exchange) -> None:
+        at_once.append(load.run.in_flight)
+        if load.run.begun < 12:
+            await until(lambda: load.run.in_flight == 3)
+        await exchange.head()
+        await exchange.event(text("a", "stop"))
+        await exchange.end()
+
+    load = under_load(answer, lambda run: run.closed_loop(3, 12))
+    assert (len(load.run.records), load.run.begun, load.run.cut_off) == (12, 12, 0)
+    assert max(at_once) == load.run.peak_in_flight == 3
+    assert load.server.connections == 3
+    assert sorted(exchange.prompt for exchange in load.server.exchanges) == sorted(
+        map(str, range(12))
+    )
+
+
+def test_a_closed_loop_ends_by_time() -> None:
+    """None begins after that; what is in flight ends."""
+    release = 0.15
+
+    async def answer(load: Load, exchange: Exchange) -> None:
+        await exchange.head()
+        await until(lambda: load.run.seconds > release)
+        await exchange.event(text("a", "stop"))
+        await exchange.end()
+
+    load = under_load(answer, lambda run: run.closed_loop(2, None, 0.1))
+    assert [record.failure for record in load.records()] == [None, None]
+    assert all(record.ended > release for record in load.records())
+
+
+def test_cancelling_keeps_what_was_seen() -> None:
+    """The first two are complete; the rest are cut off, and their connections closed."""
+
+    async def answer(load: Load, exchange: Exchange) -> None:
+        if int(exchange.prompt) >= 2:
+            await asyncio.Event().wait()
+        await exchange.head()
+        await exchange.event(text("a", "stop"))
+        await exchange.end()
+
+    async def send(run: LoadRun) -> None:
+        task = asyncio.ensure_future(run.open_loop([0.0, 0.0, 0.0, 0.0, 50.0], None))
+        await until(lambda: len(run.records) == 2)
+        await until(lambda: run.in_flight == 2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    load = under_load(answer, send)
+    assert (load.run.begun, load.run.cut_off, load.run.in_flight) == (4, 2, 0)
+    assert [record.failure for record in load.records()] == [None, None]
+
+
+def test_pieces_of_any_size_over_a_socket() -> None:
+    """Events cut inside a character and inside a line end, HTTP chunks of one byte."""
+
+    async def answer(load: Load, exchange: Exchange) -> None:
+        events = [text("é"), text("漢字"), text("", "stop")]
+        stream = b"".join(
+            b"data: " + json.dumps(event, ensure_ascii=False).encode() + b"\r\n\r\n"
+            for event in events
+        )
+        await exchange.head()
+        for byte in stream + b"data: [DONE]\r\n\r\n":
+            await exchange.piece(bytes([byte]))
+            await asyncio.sleep(0)
+        await exchange.end(done=b"")
+
+    load = under_load(answer, lambda run: run.open_loop([0.0], None))
+    (record,) = load.records()
+    assert record.failure is None
+    assert (record.output_tokens, record.tokens_from, record.finish_reason) == (2, "chunks", "stop")
+
+
+def test_a_connection_is_used_again_after_done_alone() -> None:
+    """[DONE] ends the measured response, and the bytes after it are read all the same."""
+
+    async def answer(load: Load, exchange: Exchange) -> None:
+        await exchange.head()
+        await exchange.event(text("a", "stop"))
+        await exchange.piece(b"data: [DONE]\n\n")
+        number = int(exchange.prompt)
+        await until(lambda: load.readings[number].ended is not None)
+        await exchange.end(done=b"")
+
+    load = under_load(answer, lambda run: run.closed_loop(1, 3))
+    assert [record.failure for record in load.records()] == [None] * 3
+    assert load.server.connections == 1

@@ -1,0 +1,108 @@
+"""The page of a real `trserve gateway` in front of groups of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+import yaml
+
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+from playwright.sync_api import expect
+
+from packages.trserve.tests.server_process import server_process
+from tests.browser.page_steps import assert_readable, connected, ended, send, tokens_by
+from trserve.schemas.generation_request import Extension
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    OpenPage = Callable[..., Page]
+
+SIMULATED: dict[str, Any] = {
+    "models": [
+        {"name": "cheap", "quality": 0.4, "price_in": 0.06, "price_out": 0.06, "tpot_s": 0.01},
+        {"name": "good", "quality": 0.7, "price_in": 0.38, "price_out": 0.4, "tpot_s": 0.04},
+    ],
+    "groups": [{"name": "sim", "preset": "profile-demo"}],
+    "instances": [
+        {"name": "cheap-1", "model": "cheap", "group": "sim"},
+        {"name": "good-1", "model": "good", "group": "sim"},
+    ],
+}
+DEMO_PAIR: dict[str, Any] = {
+    "models": [
+        {"name": "small", "quality": 0.41, "price_in": 0.06, "price_out": 0.06, "tpot_s": 0.011},
+        {"name": "large", "quality": 0.62, "price_in": 0.15, "price_out": 0.15, "tpot_s": 0.03},
+        {"name": "both", "predict_as": {"small": 0.4, "large": 0.6}, "tpot_s": 0.024},
+    ],
+    "groups": [{"name": "pair", "preset": "smol-rstitch"}],
+    "instances": [
+        {"name": "small alone", "model": "small", "group": "pair", "only": "smollm2-slm8"},
+        {"name": "both, τ = 0.5", "model": "both", "group": "pair", "threshold": 0.5},
+        {"name": "both, τ = 0.2", "model": "both", "group": "pair", "threshold": 0.2},
+        {"name": "large alone", "model": "large", "group": "pair", "only": "smollm2-135m-instruct"},
+    ],
+}
+
+
+@contextmanager
+def running_gateway(folder: Path, pool: dict[str, Any]) -> Iterator[str]:
+    """Its URL."""
+    file = folder / "pool.yaml"
+    file.write_text(yaml.safe_dump(pool), "utf-8")
+    command = ["-m", "trserve", "gateway", "--config", str(file), "--port", "0"]
+    with server_process(command) as server:
+        yield server.wait_for("ready").split("url=")[1].split()[0]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_gateway(tmp_path_factory.mktemp("gateway"), SIMULATED) as url:
+        yield url
+
+
+def test_weights_choose_and_the_request_follows(url: str, open_page: OpenPage) -> None:
+    page = open_page(url)
+    connected(page)
+    expect(page.locator(".instances tbody tr")).to_have_count(2)
+    for preset, instance in (("cost", "cheap-1"), ("quality", "good-1")):
+        page.get_by_role("button", name=preset, exact=True).click()
+        expect(page.locator(".decided b")).to_have_text(instance)
+        answer = send(page, "Hi")
+        expect(answer).to_contain_text(f"by {instance}")
+    assert tokens_by(answer, 0) > 0
+    expect(page.locator(".lane-head b")).to_have_text(["small", "large"])
+    expect(page.get_by_role("region", name="Latency")).to_contain_text("The decision itself")
+    assert_readable(page)
+
+
+def test_its_own_numbers_are_in_the_panels(url: str, open_page: OpenPage) -> None:
+    page = open_page(url)
+    connected(page)
+    page.get_by_role("button", name="Side by side").click()
+    ended(page, 3)
+    made = httpx.get(f"{url}/metrics").text
+    assert 'trgateway_decisions_total{instance="good-1",model="good"}' in made
+    chart = page.get_by_role("region", name="Decisions a second")
+    expect(chart.get_by_role("listitem")).to_contain_text(["cheap-1", "good-1"])
+
+
+@pytest.mark.models
+@pytest.mark.slow
+@pytest.mark.skipif("only" not in Extension.model_fields, reason="needs a request's own routing")
+def test_picture(tmp_path: Path, open_page: OpenPage, shots: Path) -> None:
+    """`playground-gateway.png` is the README's."""
+    with running_gateway(tmp_path, DEMO_PAIR) as url:
+        page = open_page(url, viewport={"width": 1280, "height": 1180})
+        connected(page)
+        expect(page.locator(".candidates tbody tr")).to_have_count(4)
+        answer = send(page, "What is the capital of France?")
+        expect(page.get_by_role("region", name="Latency")).to_contain_text("p99")
+        expect(answer).to_contain_text("by ")
+        page.screenshot(path=shots / "playground-gateway.png")

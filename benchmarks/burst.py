@@ -71,7 +71,9 @@ _COMPLETION_TOKENS = re.compile(rb'"completion_tokens": ?(\d+)')
 def main() -> None:
     """Measure and report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--smoke", action="store_true", help="160 requests, equal servers, no peers")
+    parser.add_argument(
+        "--smoke", action="store_true", help="160 requests, equal servers, no peers"
+    )
     parser.add_argument("--requests", type=int, help="in the burst (default: 800)")
     parser.add_argument("--peers", default=",".join(PEERS), help="which, or none")
     args = parser.parse_args()

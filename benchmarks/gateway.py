@@ -181,8 +181,8 @@ def report(subjects: Sequence[Measured], missing: dict[str, str]) -> None:
     figures = {each.proxy.name: added(each, direct) for each in subjects}
     for columns in (COLUMNS, PACED_COLUMNS):
         titles, units = (("", *(column[at] for column in columns)) for at in (0, 2))
-        for line in (titles, units):
-            print(f"{line[0]:14}" + "".join(f"{cell:>12}" for cell in line[1:]))
+        for heading in (titles, units):
+            print(f"{heading[0]:14}" + "".join(f"{cell:>12}" for cell in heading[1:]))
         for name, found in figures.items():
             cells = [_cell(found.get(column[1])) for column in columns]
             print(f"{name:14}" + "".join(f"{cell:>12}" for cell in cells))

@@ -14,6 +14,7 @@ import asyncio
 import math
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import httptools
@@ -256,10 +257,8 @@ async def serve(count: int) -> None:
     pace = Pace()
     servers = []
     for _ in range(count):
-        server = Server(pace)
-        servers.append(
-            await loop.create_server(lambda s=server: Connection(s), "127.0.0.1", 0, backlog=4096)
-        )
+        connect = partial(Connection, Server(pace))
+        servers.append(await loop.create_server(connect, "127.0.0.1", 0, backlog=4096))
     print(*(server.sockets[0].getsockname()[1] for server in servers), flush=True)
     await asyncio.gather(*(server.serve_forever() for server in servers))
 

@@ -12,8 +12,12 @@ from trserve.cli_options import Changes
 
 def gateway(
     config: Annotated[
-        Path, typer.Option("--config", "-c", metavar="FILE", help="The gateway's configuration.")
-    ],
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="The gateway's configuration."),
+    ] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="The demo pair in one pool, alone and together.")
+    ] = False,
     changes: Changes = None,
     check: Annotated[
         bool, typer.Option("--check", help="Check the configuration and start nothing.")
@@ -71,7 +75,7 @@ def gateway(
     ] = None,
 ) -> int:
     """Stand in front of servers until stopped."""
-    from trserve.gateway.deployment import load_gateway
+    from trserve.gateway.deployment import config_file, load_gateway
     from trserve.gateway.launch import check_gateway, launch_gateway
 
     flags = {
@@ -88,7 +92,7 @@ def gateway(
         "access_log": access_log,
         "ready_file": ready_file,
     }
-    deployment = load_gateway(config, flags, changes or ())
+    deployment = load_gateway(config_file(config, demo=demo), flags, changes or ())
     if check:
         return check_gateway(deployment)
     return launch_gateway(deployment)

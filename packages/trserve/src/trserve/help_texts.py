@@ -123,6 +123,7 @@ Example of a configuration:
 
 \b
 Examples:
+  trserve gateway --demo
   trserve gateway --config pool.yaml
   TRSERVE_ADMIN_KEY=secret trserve gateway --config pool.yaml --port 9000
   trserve gateway --config pool.yaml --set weights=quality

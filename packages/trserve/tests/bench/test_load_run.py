@@ -283,6 +283,7 @@ def test_pieces_of_any_size_over_a_socket() -> None:
 
 def test_a_connection_is_used_again_after_done_alone() -> None:
     """[DONE] ends the measured response, and the bytes after it are read all the same."""
+    ended: dict[int, float] = {}
 
     async def answer(load: Load, exchange: Exchange) -> None:
         await exchange.head()
@@ -290,8 +291,10 @@ def test_a_connection_is_used_again_after_done_alone() -> None:
         await exchange.piece(b"data: [DONE]\n\n")
         number = int(exchange.prompt)
         await until(lambda: load.readings[number].ended is not None)
+        ended[number] = load.run.seconds
         await exchange.end(done=b"")
 
     load = under_load(answer, lambda run: run.closed_loop(1, 3))
     assert [record.failure for record in load.records()] == [None] * 3
+    assert all(record.ended <= ended[record.number] for record in load.records())
     assert load.server.connections == 1

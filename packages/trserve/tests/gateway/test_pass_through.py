@@ -62,7 +62,9 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 KEYS = st.one_of(
-    st.sampled_from([r'"\u0061"', '"a"', '"A"', '"Model"', '"model "', '"Stream"', '"tokenrouter2"']),
+    st.sampled_from(
+        [r'"\u0061"', '"a"', '"A"', '"Model"', '"model "', '"Stream"', '"tokenrouter2"']
+    ),
     st.sampled_from(["seed", "temperature", "chat_template_kwargs", "stop"]).map(json.dumps),
     st.text(min_size=1, max_size=5).map(json.dumps),
 )
@@ -90,7 +92,9 @@ def test_a_request_arrives_as_it_was_sent(both) -> None:
     @given(
         st.lists(st.tuples(KEYS, VALUES), max_size=5),
         st.integers(0, 5),
-        st.sampled_from(["", '"routebalance": {"weights":"cost", "explain": false}', '"routebalance":null']),
+        st.sampled_from(
+            ["", '"routebalance": {"weights":"cost", "explain": false}', '"routebalance":null']
+        ),
         SPACES,
     )
     def check(pairs: list[tuple[str, str]], at: int, options: str, space: str) -> None:
@@ -161,8 +165,12 @@ def test_the_instances_own_key_is_sent(upstreams, gateways, monkeypatch) -> None
 LINES = st.sampled_from(["\n", "\r\n"])
 EVENTS = st.lists(
     st.one_of(
-        st.text(max_size=12).map(lambda text: "data: " + json.dumps(chat_chunk(text), ensure_ascii=False)),
-        st.sampled_from([": ping", "event: x\ndata: {}", "id: 1\nretry: 5\ndata:{}", "data: 🦀é\u2028"]),
+        st.text(max_size=12).map(
+            lambda text: "data: " + json.dumps(chat_chunk(text), ensure_ascii=False)
+        ),
+        st.sampled_from(
+            [": ping", "event: x\ndata: {}", "id: 1\nretry: 5\ndata:{}", "data: 🦀é\u2028"]
+        ),
     ),
     min_size=1,
     max_size=6,
@@ -212,7 +220,8 @@ def test_a_whole_answer_comes_back_byte_by_byte(both) -> None:
 
 
 @pytest.mark.parametrize(
-    "odd", [r'{"choices":[],"text":"\ud83d"}', '{"logprob":-Infinity,"usage":{"completion_tokens":9}}']
+    "odd",
+    [r'{"choices":[],"text":"\ud83d"}', '{"logprob":-Infinity,"usage":{"completion_tokens":9}}'],
 )
 def test_what_python_takes_for_json_comes_back_too(both, odd: str) -> None:
     """Half a character, escaped, and infinite log-probabilities: some servers send such."""
@@ -288,7 +297,10 @@ def test_what_no_instance_can_do_is_refused_by_name(
     gateway = gateways([server], models=[{"name": "small", "capabilities": able}])
     answer = gateway.chat(**asked)
     assert answer.status_code == 400
-    assert (answer.json()["error"]["code"], answer.json()["error"]["param"]) == ("unsupported", param)
+    assert (answer.json()["error"]["code"], answer.json()["error"]["param"]) == (
+        "unsupported",
+        param,
+    )
     assert not server.exchanges
     assert gateway.chat(n=1, tools=[], logprobs=False).status_code == 200
 

@@ -258,7 +258,9 @@ def test_a_comment_is_no_token(upstreams, gateways) -> None:
     gate = Gate()
     ping = b": queued\n\n"
     rest = b"".join(chat_events(["x"]))
-    (server,) = upstreams(play(chunked_head(kind=EVENTS), chunk(ping), gate, chunk(rest), b"0\r\n\r\n"))
+    (server,) = upstreams(
+        play(chunked_head(kind=EVENTS), chunk(ping), gate, chunk(rest), b"0\r\n\r\n")
+    )
     gateway = gateways([server])
     with gateway.stream() as answer:
         pieces = answer.iter_bytes()

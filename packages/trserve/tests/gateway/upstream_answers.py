@@ -17,7 +17,10 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 
 def response(
-    status: int, body: bytes = b"", kind: str = JSON, headers: Iterable[str] = ("connection: close",)
+    status: int,
+    body: bytes = b"",
+    kind: str = JSON,
+    headers: Iterable[str] = ("connection: close",),
 ) -> bytes:
     """A whole response, by its length."""
     lines = [f"HTTP/1.1 {status} -", f"content-type: {kind}", f"content-length: {len(body)}"]

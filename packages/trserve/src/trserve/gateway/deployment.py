@@ -31,6 +31,13 @@ class GatewayDeployment:
         return load_gateway(self.path, self.flags, self.changes)
 
 
+def config_file(given: Path | None, *, demo: bool) -> Path:
+    """The file that was asked for. Raises ConfigError: none, or two."""
+    if demo == (given is not None):
+        raise ConfigError("--config", "give either --config FILE or --demo")
+    return given or Path(__file__).with_name("demo.yaml")
+
+
 def load_gateway(
     path: Path, flags: Mapping[str, Any] | None = None, changes: Sequence[str] = ()
 ) -> GatewayDeployment:

@@ -30,6 +30,7 @@ object.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import tempfile
@@ -131,14 +132,15 @@ def ours(name: str, upstreams: Upstreams) -> Iterator[Proxy]:
 
 def measure(subjects: Sequence[Measured], upstreams: Upstreams, *, smoke: bool) -> None:
     """Every part, all proxies in turns within each."""
-    seconds, rounds = (0.7, 1) if smoke else (2.5, 3)
+    seconds, rounds = (0.4, 1) if smoke else (2.5, 3)
+    counts, most = (COUNTS[:1], COUNTS[0]) if smoke else (COUNTS, 4096)
     phases.latency(subjects, 40 if smoke else 500)
     phases.open_latency(subjects, rate=25, seconds=seconds, rounds=rounds)
-    for clients in COUNTS:
+    for clients in counts:
         phases.throughput(subjects, clients, seconds, rounds)
-    phases.saturation(subjects, COUNTS[0], seconds, 1 if smoke else 2)
+    phases.saturation(subjects, counts[0], seconds, 1 if smoke else 2)
     for each in subjects:
-        phases.paced(each, upstreams, 0.5 if smoke else 1.5, 64 if smoke else 4096)
+        phases.paced(each, upstreams, 0.4 if smoke else 1.5, counts, most)
     phases.memory(subjects)
 
 
@@ -159,15 +161,13 @@ def added(subject: Measured, direct: Measured) -> dict[str, float]:
 def ratios(figures: dict[str, dict[str, float]]) -> dict[str, float]:
     """Of ours to each peer: requests a second, and CPU time a request the other way round."""
     found = {}
-    for mine in OURS:
-        for peer in PEERS:
-            if mine not in figures or "cpu_ms_256" not in figures.get(peer, {}):
-                continue
-            for count in COUNTS:
-                end = f"{_end(peer)}{'' if count == COUNTS[0] else f'_{count}'}{_end(mine)}"
-                us, them = figures[mine], figures[peer]
-                found[f"rps_ratio{end}"] = us[f"rps_{count}"] / them[f"rps_{count}"]
-                found[f"cpu_ratio{end}"] = them[f"cpu_ms_{count}"] / us[f"cpu_ms_{count}"]
+    for mine, peer, count in itertools.product(OURS, PEERS, COUNTS):
+        us, them = figures.get(mine, {}), figures.get(peer, {})
+        if f"cpu_ms_{count}" not in us or f"cpu_ms_{count}" not in them:
+            continue
+        end = f"{_end(peer)}{'' if count == COUNTS[0] else f'_{count}'}{_end(mine)}"
+        found[f"rps_ratio{end}"] = us[f"rps_{count}"] / them[f"rps_{count}"]
+        found[f"cpu_ratio{end}"] = them[f"cpu_ms_{count}"] / us[f"cpu_ms_{count}"]
     return found
 
 

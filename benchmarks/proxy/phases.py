@@ -113,8 +113,10 @@ def saturation(subjects: Sequence[Measured], streams: int, seconds: float, round
         _cpu_per_token(each, found, "")
 
 
-def paced(each: Measured, upstreams: Upstreams, seconds: float, most: int) -> None:
-    """Streams with a token every STEP_S: how they come through, and `streams_held`."""
+def paced(
+    each: Measured, upstreams: Upstreams, seconds: float, counts: Sequence[int], most: int
+) -> None:
+    """Streams with a token every STEP_S: how `counts` come through, and `streams_held`."""
     upstreams.pace(0.0, STEP_S)
     try:
         flows: dict[int, Flow] = {}
@@ -126,8 +128,8 @@ def paced(each: Measured, upstreams: Upstreams, seconds: float, most: int) -> No
                 each.say(f"{count} streams held, p99 between tokens {p99_ms:.1f} ms")
             return is_held(each, flows[count])
 
-        each.figures["streams_held"] = most_held(held, COUNTS[0], most)
-        for count in COUNTS:
+        each.figures["streams_held"] = most_held(held, counts[0], most)
+        for count in counts:
             held(count)
             flow = flows[count]
             each.figures[f"paced_tokens_per_second_{count}"] = _tokens(each, flow) / flow.seconds

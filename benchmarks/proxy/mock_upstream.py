@@ -176,7 +176,10 @@ class Connection(asyncio.Protocol):
         self._server.running.pop(self, None)
 
     def data_received(self, data: bytes) -> None:
-        self._parser.feed_data(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError:  # HTTP/2, which some routers try first, and what else
+            self._transport.close()
 
     def pause_writing(self) -> None:
         self._paused = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -78,6 +79,12 @@ def test_usage_ends_a_stream_where_it_is_wanted(upstreams: Upstreams) -> None:
     chunks = events(chat(upstreams, max_completion_tokens=3, stream=True, **wanted))
     assert [bool(chunk["choices"]) for chunk in chunks] == [True] * 5 + [False]
     assert chunks[-1]["usage"]["completion_tokens"] == 3
+
+
+def test_a_client_of_http_2_is_hung_up_on(upstreams: Upstreams) -> None:
+    with socket.create_connection(("127.0.0.1", upstreams.ports[0]), timeout=10) as client:
+        client.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        assert client.recv(1) == b""
 
 
 def test_a_stream_whose_client_left_runs_no_longer(upstreams: Upstreams) -> None:

@@ -278,7 +278,7 @@ def test_a_search_leaves_the_callers_number_of_threads_alone() -> None:
 @pytest.mark.parametrize("queries", [1, 3, 4, 40])
 def test_few_and_many_queries_find_the_same(queries: int) -> None:
     rng = np.random.default_rng(11)
-    vectors = rng.normal(size=(300, 24)).astype(np.float32)
+    vectors = rng.normal(size=(300, 24)).astype(np.float16).astype(np.float32)
     asked = rng.normal(size=(queries, 24)).astype(np.float32)
     similarity, rows = NearestPrompts(vectors).search(asked, 5)
     exact = asked.astype(np.float64) @ vectors.T.astype(np.float64)

@@ -72,6 +72,21 @@ def test_vectors_are_those_of_sentence_transformers(
     assert ((embedder.embed(prompts) * theirs).sum(axis=1) > least).all()
 
 
+@pytest.mark.parametrize("words", [1, 100])
+def test_embedding_leaves_the_callers_number_of_threads_alone(
+    embedder: SentenceEmbedder, words: int
+) -> None:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        embedder.embed(["word " * words] * 3)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_another_kind_of_model_is_left_to_sentence_transformers() -> None:
     from rbalance.bert_encoder import encoder_of
 

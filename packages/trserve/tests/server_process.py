@@ -85,13 +85,19 @@ def server_process(arguments: list[str]) -> Iterator[ServerProcess]:
 
 @contextmanager
 def running_server(
-    folder: Path, *arguments: str, source: Sequence[str] = ("--preset", "profile-demo")
+    folder: Path,
+    *arguments: str,
+    source: Sequence[str] = ("--preset", "profile-demo"),
+    server: str = "launch",
 ) -> Iterator[tuple[ServerProcess, str]]:
-    """A ready server with that preset or configuration on a free port, and its URL."""
+    """A ready server with that preset or configuration on a free port, and its URL.
+
+    server: the command that starts it.
+    """
     ready = folder / "ready.json"
-    command = ["-m", "trserve", "launch", *source, "--port", "0"]
-    with server_process([*command, "--ready-file", str(ready), *arguments]) as server:
-        server.wait_for("ready")
+    command = ["-m", "trserve", server, *source, "--port", "0"]
+    with server_process([*command, "--ready-file", str(ready), *arguments]) as process:
+        process.wait_for("ready")
         facts: dict[str, Any] = json.loads(ready.read_text())
-        assert facts["pid"] == server.process.pid
-        yield server, facts["url"]
+        assert facts["pid"] == process.process.pid
+        yield process, facts["url"]

@@ -87,7 +87,8 @@ def bench(
     input_tokens: Annotated[
         str | None,
         typer.Option(
-            metavar="N|A:B", help="Words of made-up prompts: as many tokens, about. [default: 128]"
+            metavar="N|A:B",
+            help="Words of made-up prompts, a token each for most models. [default: 128]",
         ),
     ] = None,
     output_tokens: Annotated[

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+from packages.trserve.tests.bench.misbehaviour import misbehave
 from packages.trserve.tests.bench.stream_server import (
     Exchange,
     StreamServer,
-    chunk,
     speak,
     threaded_server,
 )
@@ -43,92 +43,6 @@ def _shared() -> Iterator[StreamServer]:
 def server(_shared: StreamServer) -> StreamServer:
     _shared.exchanges.clear()
     return _shared
-
-
-REPLIES: dict[str, tuple[int, object]] = {
-    "429": (429, {"error": {"message": "queue is full"}}),
-    "500": (500, b"<html>oops"),
-    "401": (401, {"error": {"message": "no such key"}}),
-    "302": (302, b""),
-    "html": (200, b"<html>"),
-    "whole": (
-        200,
-        {
-            "choices": [{"message": {"content": "a b"}, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": 4, "completion_tokens": 2},
-        },
-    ),
-}
-
-
-async def half(exchange: Exchange) -> None:
-    await begin(exchange)
-    exchange.hang_up()
-
-
-async def vanish(exchange: Exchange) -> None:
-    exchange.hang_up()
-
-
-async def no_http(exchange: Exchange) -> None:
-    await exchange.send(b"SSH-2.0-OpenSSH\r\n\r\n")
-    exchange.hang_up()
-
-
-async def short(exchange: Exchange) -> None:
-    await begin(exchange)
-    await exchange.end(done=b"")
-
-
-async def garbage(exchange: Exchange) -> None:
-    await begin(exchange)
-    await exchange.piece(b"data: {what\n\n")
-    await exchange.end()
-
-
-async def error_event(exchange: Exchange) -> None:
-    await begin(exchange)
-    await exchange.event({"error": {"message": "model died"}})
-    await exchange.end()
-
-
-async def silent(exchange: Exchange) -> None:
-    await begin(exchange)
-    await asyncio.Event().wait()
-
-
-async def no_usage(exchange: Exchange) -> None:
-    await begin(exchange)
-    await exchange.event(chunk("a"))
-    await exchange.event(chunk("a"))
-    await exchange.event(chunk(finish="stop"))
-    await exchange.end()
-
-
-async def begin(exchange: Exchange) -> None:
-    await exchange.head()
-    await exchange.event(chunk("a"))
-
-
-STREAMS = {
-    "half": half,
-    "vanish": vanish,
-    "nohttp": no_http,
-    "short": short,
-    "garbage": garbage,
-    "event": error_event,
-    "silent": silent,
-    "nousage": no_usage,
-}
-
-
-async def misbehave(exchange: Exchange) -> None:
-    """As the prompt says; well where it says nothing."""
-    word = exchange.prompt.split()[0]
-    if word in REPLIES:
-        await exchange.whole(*REPLIES[word])
-    else:
-        await STREAMS.get(word, speak)(exchange)
 
 
 def bench(capsys: pytest.CaptureFixture[str], *arguments: object, status: int = 0) -> Any:
@@ -186,7 +100,8 @@ def test_document_and_records(
 
     records = [json.loads(line) for line in saved.read_text().splitlines()]
     assert [record["number"] for record in records] == list(range(12))
-    assert [record["output_tokens"] for record in records] == asked
+    # on connections of their own, requests may overtake each other
+    assert sorted(record["output_tokens"] for record in records) == sorted(asked)
     for name in ("ttft", "tpot", "e2e"):
         values = [record[name] for record in records]
         assert document[name]["n"] == 12
@@ -212,12 +127,11 @@ def test_failures_by_kind(
         "garbage": ("broken_stream", "{what"),
         "html": ("broken_stream", ""),
         "event": ("error_event", "model died"),
-        "silent": ("timeout", ""),
     }
     saved = tmp_path / "records"
     document = bench(
         capsys,
-        *(server.url, "--clients", 1, "--requests", len(expected) + 1, "--timeout", 2),
+        *(server.url, "--clients", 1, "--requests", len(expected) + 1),
         *("--prompts", prompts(tmp_path, *expected, "good"), "--save", saved),
         *("--output-tokens", 4),
     )
@@ -235,7 +149,18 @@ def test_failures_by_kind(
         assert document[name]["n"] == 1
     assert document["itl"]["n"] == 3
     assert document["output"]["total"] == 4
-    assert document["e2e"]["max"] < 2  # the timeout is in no latency
+
+
+def test_a_server_that_never_ends_its_answer(
+    capsys: pytest.CaptureFixture[str], server: StreamServer, tmp_path: Path
+) -> None:
+    silent = prompts(tmp_path, "silent")
+    document = bench(
+        capsys, server.url, "--burst", 2, "--timeout", 0.2, "--prompts", silent, status=1
+    )
+    assert document["failures"]["timeout"]["count"] == 2
+    assert document["ttft"] is document["e2e"] is None
+    assert document["seconds"] >= 0.2
 
 
 def test_refused(capsys: pytest.CaptureFixture[str]) -> None:

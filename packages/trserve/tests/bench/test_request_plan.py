@@ -12,9 +12,13 @@ import numpy as np
 import pytest
 
 from trsched.errors import ConfigError
+from trsched.model_path import resolve_model_path
+from trsched.vocabulary import GgufVocabulary
 from trserve.bench.load_plan import ClosedLoad, OpenLoad
+from trserve.bench.made_up_prompts import WORDS, MadeUpPrompts
 from trserve.bench.request_plan import RequestOptions, RequestPlan, plan_requests, server_url
 
+SMALL_MODEL = "package://trserve/models/smollm2-slm8.IQ4_NL.gguf"
 NAN = float("nan")
 CLOSED = ClosedLoad(1, 10, None)
 TRACED = OpenLoad(np.zeros(4), None, np.array([3, 0, NAN, 200.0]), np.array([9, NAN, 0, 7.0]))
@@ -106,6 +110,16 @@ def test_made_up_prompts_repeat_by_seed_and_share_no_beginning() -> None:
     warm_up = [json.loads(body) for body in islice(plan(seed=1).warm_up_bodies(), 200)]
     texts += [body["messages"][0]["content"].split() for body in other + warm_up]
     assert len({tuple(text[:8]) for text in texts}) == 600
+
+
+def test_words_are_tokens() -> None:
+    """Of the vocabulary that comes with trserve."""
+    vocabulary = GgufVocabulary(resolve_model_path(SMALL_MODEL, "path"))
+    for tokens in (1, 16, 17, 2000):
+        text = " " + MadeUpPrompts(seed=tokens).text(tokens)
+        assert len(vocabulary.encode(text, special=False)) == tokens
+    for word in WORDS:
+        assert len(vocabulary.encode(f" {word}", special=False)) == 1
 
 
 def test_a_long_made_up_prompt() -> None:

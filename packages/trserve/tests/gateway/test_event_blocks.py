@@ -36,7 +36,8 @@ def test_whatever_the_cuts_whole_events_come_out_and_nothing_changes(
         out.append(blocks.push(piece))
         assert not out[-1] or out[-1].endswith((b"\n\n", b"\r\n\r\n"))
     assert b"".join(out) == b"".join(events)
-    assert blocks.held == b""
+    blocks.push(b"data: [DONE]\n\n")
+    assert blocks.rest() == b""
 
 
 @given(cuts=st.lists(st.integers(0, 10_000), max_size=6), tail=st.binary(min_size=1, max_size=20))
@@ -45,7 +46,8 @@ def test_half_an_event_is_held_back(cuts: list[int], tail: bytes) -> None:
     blocks = EventBlocks()
     out = b"".join(blocks.push(piece) for piece in cut(b"data: 1\n\n" + tail, cuts))
     assert out == b"data: 1\n\n"
-    assert blocks.held == tail
+    rest = b" [DONE]\n\n"
+    assert blocks.push(rest) == tail + rest
 
 
 @pytest.mark.parametrize(
@@ -70,25 +72,31 @@ def test_the_last_usage_counts(stream: bytes, usage: tuple[int, int] | None) -> 
         blocks.push(stream[at : at + 11])
     blocks.push(b"data: [DONE]\n\n")
     assert blocks.usage == usage
-    assert blocks.ended
 
 
 @pytest.mark.parametrize(
-    ("event", "ended"),
+    ("event", "rest"),
     [
-        (b"data: [DONE]\n\n", True),
-        (b"data: [DONE]\r\n\r\n", True),
-        (b'data: {"error":{"message":"no"}}\n\n', True),
-        (b'data: {"error": {"message":"no"}}\n\n', True),
-        (b'data: {"error":null,"choices":[]}\n\n', False),
-        (b'data: {"content":"\\"error\\":{"}\n\n', False),
-        (b'data: {"token":"error","logprob":-1}\n\n', False),
+        (b"data: [DONE]\n\n", b""),
+        (b"data: [DONE]\r\n\r\n", b""),
+        (b"data: [DONE]", b"data: [DONE]"),
+        (b"data:[DONE]\n", b"data:[DONE]\n"),
+        (b'data: {"error":{"message":"no"}}\n\n', b""),
+        (b'data: {"error": {"message":"no"}}\n\n', b""),
+        (b'data: {"choices":[{"finish_reason":"stop"}]}\n\n', b""),
+        (b'data: {"choices":[{"finish_reason":null}]}\n\n', None),
+        (b'data: {"choices":[{"finish_reason":"stop"}]}\n\ndata: {"usa', None),
+        (b'data: {"error":null,"choices":[]}\n\n', None),
+        (b'data: {"content":"\\"error\\":{"}\n\n', None),
+        (b'data: {"content":"[DONE]"}\n\n', None),
+        (b'data: {"token":"error","logprob":-1}\n\n', None),
+        (b"", None),
     ],
 )
-def test_a_stream_has_ended_with_done_or_an_error(event: bytes, ended: bool) -> None:
+def test_what_ends_a_stream(event: bytes, rest: bytes | None) -> None:
     blocks = EventBlocks()
     blocks.push(event)
-    assert blocks.ended is ended
+    assert blocks.rest() == rest
 
 
 def test_what_is_no_event_stream_is_refused() -> None:

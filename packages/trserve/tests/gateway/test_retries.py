@@ -116,7 +116,6 @@ BREAKS = {
     "half an event": [chunk(FIRST[:9])],
     "half an event, ended": [chunk(FIRST[:9]) + LAST_CHUNK],
     "ended without a word": [LAST_CHUNK],
-    "no chunk": [b"zz\r\n"],
     "half a chunk": [b"ff\r\ndata: {"],
 }
 

@@ -40,11 +40,6 @@ class LoadRun:
         """Since the load began."""
         return time.perf_counter() - self.started
 
-    @property
-    def cut_off(self) -> int:
-        """Requests that have begun and not ended."""
-        return self.begun - len(self.records)
-
     async def open_loop(self, at: Sequence[float], max_in_flight: int | None) -> None:
         """Each request at its time, in seconds from now; ascending.
 
@@ -52,14 +47,14 @@ class LoadRun:
         counts from its schedule all the same.
         """
         slots = None if max_in_flight is None else asyncio.Semaphore(max_in_flight)
-        self.started = time.perf_counter()
+        self.started, now = time.perf_counter(), 0.0
         async with asyncio.TaskGroup() as requests:
             for scheduled in at:
                 body = next(self._bodies)  # made while there is time
-                await asyncio.sleep(max(0.0, scheduled - self.seconds))
-                # a timer may be early, and nothing is sent before its time
-                while (left := scheduled - self.seconds) > 0:  # noqa: ASYNC110 - no event
-                    await asyncio.sleep(left)
+                # again where a timer was early; what is due together goes out in one turn
+                while scheduled > now:
+                    await asyncio.sleep(max(0.0, scheduled - self.seconds))
+                    now = self.seconds
                 requests.create_task(self._scheduled(body, scheduled, slots))
 
     async def closed_loop(

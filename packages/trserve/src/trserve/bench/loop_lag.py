@@ -16,8 +16,10 @@ class LoopLag:
         self.late = array("d")
 
     async def watch(self) -> None:
-        """Until cancelled."""
+        """Until cancelled, which is a tick too."""
         while True:
             due = time.perf_counter() + _EVERY_S
-            await asyncio.sleep(_EVERY_S)
-            self.late.append(max(0.0, time.perf_counter() - due))
+            try:
+                await asyncio.sleep(_EVERY_S)
+            finally:
+                self.late.append(max(0.0, time.perf_counter() - due))

@@ -112,7 +112,6 @@ class _Measuring:
 
     def _observed(self) -> Observed:
         load, run = self._plan.load, self._run
-        is_open = isinstance(load, OpenLoad)
         return Observed(
             records=[] if run is None else run.records,
             planned=self._plan.planned,
@@ -121,7 +120,7 @@ class _Measuring:
             seconds=self._seconds,
             cpu_seconds=self._cpu_seconds,
             late=self._lag.late,
-            open_loop=is_open,
+            open_loop=isinstance(load, OpenLoad),
             held_back=isinstance(load, OpenLoad) and load.max_in_flight is not None,
         )
 

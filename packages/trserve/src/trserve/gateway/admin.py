@@ -109,7 +109,7 @@ async def add_instance(request: Request, gateway: CurrentGateway) -> InstanceRep
 
 
 @router.delete(
-    "/instances/{name}",
+    "/instances/{name:path}",
     summary="Drain an instance, then remove it",
     responses=documented_errors(*_ERRORS, 404),
 )
@@ -159,6 +159,7 @@ def report(gateway: Gateway, instance: Instance) -> InstanceReport:
     """How an instance is."""
     view, at = gateway.state.view, instance.number
     now = asyncio.get_running_loop().time()
+    gateway.state.refresh(now)  # decisions do, but there may be none for long
     age = float(gateway.state.telemetry.age(now)[at])
     up = bool(view.healthy[at])
     return InstanceReport(

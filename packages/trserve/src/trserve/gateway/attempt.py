@@ -115,7 +115,7 @@ class Attempt:
         except aiohttp.ConnectionTimeoutError as error:
             raise self._failure("unreachable", "did not accept a connection in time") from error
         except (aiohttp.ClientError, NotEventsError) as error:
-            await self._broken(str(error) or type(error).__name__)
+            await self._broken(_in_short(error))
 
     async def _pass_on(self, response: aiohttp.ClientResponse) -> None:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -242,3 +242,9 @@ def _usage_of(body: bytes) -> _Usage | None:
         with suppress(msgspec.ValidationError):
             return msgspec.convert(given.get("usage"), _Usage | None)
         return None
+
+
+def _in_short(error: Exception) -> str:
+    """One line that says nothing of the instance's address."""
+    text = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    return text.partition("\n")[0].rstrip(":") or type(error).__name__

@@ -70,8 +70,8 @@ class Balancing:
 
     def place(self, number: int, tier: Tier) -> None:
         """An instance has come. Raises ConfigError: of a tier that nothing is known of."""
-        if self.tpot is not None:
-            self.tpot.place(number, tier)
+        if (tpot := self.tpot) is not None:
+            _named("tier", lambda: tpot.place(number, tier))
 
     @property
     def weights(self) -> Weights | None:

@@ -129,7 +129,7 @@ class Gateway:
 
         def on_failure(why: str) -> None:
             instance.telemetry_failure = why
-            self.state.telemetry.failed(instance.number)
+            self.state.report_failed(instance.number)
 
         if spec.metrics_path is not None:
             url = instance.url + spec.metrics_path
@@ -220,6 +220,7 @@ class Gateway:
     def rows(self) -> list[InstanceRow]:
         """The instances as they are, for metrics."""
         now = asyncio.get_running_loop().time()
+        self.state.refresh(now)  # decisions do, but there may be none for long
         view, age = self.state.view, self.state.telemetry.age(now)
         return [
             InstanceRow(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -13,7 +13,13 @@ from trserve.endpoints.documented_errors import documented_errors
 from trserve.errors import ApiError
 from trserve.gateway.ask import read_ask
 from trserve.gateway.current_gateway import CurrentGateway
+from trserve.gateway.instance import capability_names
 from trserve.schemas.server_responses import NameCard, NameList
+
+if TYPE_CHECKING:
+    from rbalance.explain import CandidateReport
+    from trserve.gateway.ask import Ask
+    from trserve.gateway.instance import Instance
 
 router = APIRouter()
 
@@ -100,7 +106,7 @@ async def route(request: Request, gateway: CurrentGateway) -> RouteAnswer:
             instance=by_number[each.instance].name,
             model=each.model,
             candidate=each.why_not is None,
-            why_not=each.why_not,
+            why_not=_why_not(each, ask, by_number[each.instance]),
             score=None if each.terms is None else each.terms.score,
             quality=each.quality,
             cost_usd=each.usd,
@@ -127,6 +133,13 @@ async def route(request: Request, gateway: CurrentGateway) -> RouteAnswer:
         prompt_tokens=wanted.prompt_tokens,
         candidates=candidates,
     )
+
+
+def _why_not(report: CandidateReport, ask: Ask, instance: Instance) -> str | None:
+    """The balancer knows capabilities as bits only."""
+    if report.why_not is None or not report.why_not.startswith("lacks capability"):
+        return report.why_not
+    return "lacks " + ", ".join(capability_names(ask.needs & ~instance.capabilities))
 
 
 class GatewayHealth(BaseModel):

@@ -112,3 +112,8 @@ def tier_of(spec: InstanceSpec, model: ModelSpec) -> Tier:
 def capability_bits(names: Sequence[str]) -> int:
     """Bit i for CAPABILITIES[i]."""
     return sum(1 << CAPABILITIES.index(name) for name in set(names))
+
+
+def capability_names(bits: int) -> list[str]:
+    """The other way round."""
+    return [name for bit, name in enumerate(CAPABILITIES) if bits >> bit & 1]

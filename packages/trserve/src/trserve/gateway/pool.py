@@ -54,11 +54,22 @@ class Pool:
         """By name."""
         return self._by_name.get(name)
 
+    @property
+    def room(self) -> int:
+        """How many more there may be."""
+        return self._state.tier.count(None)
+
+    def check_room(self, count: int, field: str) -> None:
+        """Raises ConfigError: so many more there cannot be."""
+        if count > self.room:
+            raise ConfigError(field, f"room for {self.room} more: start with a larger `spare`")
+
     def add(self, spec: InstanceSpec, field: str) -> Instance:
         """Open an instance. Raises ConfigError; field: the path of the instance."""
         check_instance(self.config, spec, field)
         if spec.name in self._by_name:
             raise ConfigError(f"{field}.name", f"{spec.name!r} is there already")
+        self.check_room(1, field)
         url, key = spec.url, key_of(spec, field)
         if spec.group is not None:
             server = self._groups[spec.group]
@@ -68,7 +79,11 @@ class Pool:
         tier = tier_of(spec, self.config.model(spec.model))
         same = next((each for each in self.instances if each.url == url.rstrip("/")), None)
         number = self._state.add(tier, shared_with=None if same is None else same.number)
-        self._on_placed(number, tier)
+        try:
+            self._on_placed(number, tier)
+        except Exception:
+            self._state.remove(number)
+            raise
         breaker = CircuitBreaker(
             BreakerSettings(self.config.breaker.failures, self.config.breaker.cooldown_s)
         )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from rbalance import NoInstanceError, RouteRequest
 from trserve.errors import ApiError
-from trserve.gateway.config import AUTO, CAPABILITIES, weights_of
+from trserve.gateway.config import AUTO, weights_of
+from trserve.gateway.instance import capability_names
 
 if TYPE_CHECKING:
     from rbalance import Weights
@@ -78,11 +81,8 @@ class RouteRequests:
         allowed = [
             each for each in self._pool.instances if models is None or each.spec.model in models
         ]
-        lacking = [
-            name
-            for bit, name in enumerate(CAPABILITIES)
-            if ask.needs >> bit & 1 and not any(each.capabilities >> bit & 1 for each in allowed)
-        ]
+        known = reduce(or_, (each.capabilities for each in allowed), 0)
+        lacking = capability_names(ask.needs & ~known)
         if allowed and lacking:
             message = f"No model of this pool supports: {', '.join(lacking)}."
             return ApiError(400, message, param=lacking[0], code="unsupported")

@@ -1,0 +1,100 @@
+"""A client that reads slowly slows down its own stream, and nothing else."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from packages.trsched.tests.waiting import until
+from packages.trserve.tests.gateway.running_gateway import chat_request, request_bytes
+from packages.trserve.tests.gateway.upstream_answers import (
+    chat_chunk,
+    chunk,
+    chunked_head,
+    event,
+    polite,
+    response,
+)
+
+MOST_BYTES = 40 << 20
+"""Of four sockets' kernel buffers; without back-pressure there is no limit at all."""
+STILL = 300
+"""Looks at it, some milliseconds apart, that find it still: longer than the idle timeout here."""
+
+
+async def endless(exchange) -> None:
+    if not exchange.json.get("stream"):
+        await polite(exchange)
+        return
+    await exchange.write(chunked_head())
+    block = chunk(event(chat_chunk("x" * 16_000)))
+    while True:
+        await exchange.write(block)
+
+
+async def huge(exchange) -> None:
+    """No stream, and larger than what is held to be looked at."""
+    await exchange.write(response(200, b"", headers=()).replace(b"length: 0", b"length: 999999999"))
+    while True:
+        await exchange.write(b"x" * 16_000)
+
+
+@contextmanager
+def slow_reader(gateway, **fields):
+    """A client with little room, which reads nothing by itself."""
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        sock.settimeout(20)
+        sock.connect(("127.0.0.1", httpx.URL(gateway.url).port))
+        sock.sendall(request_bytes(chat_request(**fields)))
+        yield sock
+
+
+def wait_until_still(exchange) -> int:
+    """How many bytes the upstream could write until nobody took more."""
+    seen = []
+
+    def still() -> bool:
+        seen.append(exchange.written)
+        assert seen[-1] < MOST_BYTES
+        return len(seen) > STILL and len(set(seen[-STILL:])) == 1
+
+    until(still)
+    return seen[-1]
+
+
+@pytest.mark.parametrize(("script", "fields"), [(endless, {"stream": True}), (huge, {})])
+def test_the_instance_is_read_as_fast_as_the_client_reads(
+    upstreams, gateways, script, fields
+) -> None:
+    (server,) = upstreams(script)
+    breaker = {"failures": 1, "cooldown_s": 60}
+    gateway = gateways([server], timeouts={"first_byte_s": 15, "idle_s": 0.2}, breaker=breaker)
+    with slow_reader(gateway, **fields) as sock:
+        (exchange,) = server.wait_for(1)
+        written = wait_until_still(exchange)
+        assert written > 100_000
+        if script is endless:  # others, at the same instance, are served meanwhile
+            assert gateway.chat().status_code == 200
+        assert gateway.instances()["a"]["breaker"] == "closed"  # the silence is not its own
+        for _ in itertools.takewhile(lambda _: exchange.written <= written, range(5000)):
+            sock.recv(65536)
+        assert exchange.written > written  # it goes on
+    assert exchange.left.wait(5)
+    gateway.wait_until_idle()
+
+
+def test_a_client_that_reads_no_more_is_given_up_in_time(upstreams, gateways) -> None:
+    """By the request's deadline; its place is free again."""
+    (server,) = upstreams(endless)
+    own = {"admin_key": "admin", "request_timeout": 1}
+    gateway = gateways([server], server=own, each={"concurrency": 1})
+    with slow_reader(gateway, stream=True):
+        server.wait_for(1)
+        assert server.exchanges[0].left.wait(10)
+        gateway.wait_until_idle()
+        assert gateway.chat().status_code == 200

@@ -75,6 +75,7 @@ def gateway(
     ] = None,
 ) -> int:
     """Stand in front of servers until stopped."""
+    from trsched.errors import ConfigError
     from trserve.gateway.deployment import config_file, load_gateway
     from trserve.gateway.launch import check_gateway, launch_gateway
 
@@ -93,9 +94,10 @@ def gateway(
         "ready_file": ready_file,
     }
     deployment = load_gateway(config_file(config, demo=demo), flags, changes or ())
-    if check:
-        return check_gateway(deployment)
-    return launch_gateway(deployment)
+    try:
+        return check_gateway(deployment) if check else launch_gateway(deployment)
+    except ConfigError as error:
+        raise deployment.located(error) from error
 
 
 def key(

@@ -39,6 +39,9 @@ from packages.trserve.tests.gateway.upstream_answers import (
     whole,
 )
 
+# the gateway's thread draws random numbers while Hypothesis looks on
+pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module")
+
 
 def test_a_load_ends_with_the_body_not_with_the_head(upstreams, gateways) -> None:
     """Long answers spread, though each has had its head and first token."""

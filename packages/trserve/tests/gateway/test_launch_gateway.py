@@ -27,7 +27,7 @@ from packages.trserve.tests.gateway.upstream_answers import (
     play,
 )
 from packages.trserve.tests.process_state import clear_variables, kept_logging
-from packages.trserve.tests.server_process import ServerProcess, running_server
+from packages.trserve.tests.server_process import ServerProcess, running_server, server_process
 from trserve.cli import main
 
 FIRST = chat_events(["a"])[0]
@@ -148,7 +148,7 @@ BAD = [
     ("models:\n  - {name: m}\npolicy: best\n", 3, "policy"),
     ("models:\n  - {name: m}\nserver:\n  prot: 1\n", 4, "server.prot"),
     ("models:\n  - {name: m}\nretrys: {}\n", 3, "retrys"),
-    ("models:\n  - {name: m\n", 2, ""),
+    ("models:\n  - {name: m\n", 3, ""),
     (
         "models:\n  - {name: m}\ninstances:\n  - name: a\n    model: m\n    url: http://x:1\n"
         "    api_key_env: UNSET_KEY\n",
@@ -232,8 +232,6 @@ def test_a_group_that_cannot_be_served_ends_the_gateway(tmp_path) -> None:
     path = tmp_path / "gateway.yaml"
     broken = {**GROUP, "groups": [{"name": "pair", "preset": "profile-demo", "set": ["context=0"]}]}
     path.write_text(yaml.safe_dump(broken), encoding="utf-8")
-    from packages.trserve.tests.server_process import server_process
-
     arguments = ["-m", "trserve", "gateway", "--config", str(path), "--port", "0"]
     with server_process(arguments) as process:
         status, output, lines = process.finish()

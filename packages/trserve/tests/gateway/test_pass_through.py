@@ -28,6 +28,9 @@ from packages.trserve.tests.gateway.upstream_answers import (
     whole,
 )
 
+# the gateway's thread draws random numbers while Hypothesis looks on
+pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module")
+
 MANY = settings(
     max_examples=60,
     deadline=None,

@@ -12,6 +12,7 @@ _ANSWERS = {
     200: "The instance's answer, whatever it is",
     400: "The request is wrong; `param` names the field",
     401: "The API key is missing or wrong",
+    403: "The API key is not for this model",
     404: "No such model",
     413: "The body is too large",
     415: "The body is not declared as JSON",

@@ -30,6 +30,10 @@ class GatewayDeployment:
         """As the file is now. Raises ConfigError."""
         return load_gateway(self.path, self.flags, self.changes)
 
+    def located(self, error: ConfigError) -> ConfigError:
+        """An error that was found later, with the file and the line of its field if it has one."""
+        return _located(self.path, read_text(self.path), error)
+
 
 def config_file(given: Path | None, *, demo: bool) -> Path:
     """The file that was asked for. Raises ConfigError: none, or two."""
@@ -56,11 +60,15 @@ def load_gateway(
         server = GatewaySettings.resolve(flags, section, "server.")
         gateway = _anchored(gateway_config(data), path.parent)
     except ConfigError as error:
-        line = line_of(text, error.field)
-        if line is None:
-            raise
-        raise ConfigError(f"config {path} line {line}: {error.field}", error.message) from error
+        raise _located(path, text, error) from error
     return GatewayDeployment(path, server, gateway, flags, tuple(changes))
+
+
+def _located(path: Path, text: str, error: ConfigError) -> ConfigError:
+    line = line_of(text, error.field)
+    if line is None:
+        return error
+    return ConfigError(f"config {path} line {line}: {error.field}", error.message)
 
 
 def _anchored(config: GatewayConfig, folder: Path) -> GatewayConfig:

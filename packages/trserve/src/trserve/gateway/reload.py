@@ -28,8 +28,11 @@ def reload(gateway: Gateway) -> list[str]:
     start can give.
     """
     wanted = gateway.deployment.reread()
-    _refuse(gateway.deployment.gateway, wanted.gateway)
-    plan = _plan(gateway, wanted.gateway)
+    try:
+        _refuse(gateway.deployment.gateway, wanted.gateway)
+        plan = _plan(gateway, wanted.gateway)
+    except ConfigError as error:
+        raise wanted.located(error) from error
     changed = ["keys"] if gateway.keys.reload() else []
     _follow(gateway, plan)
     changed += plan.told()

@@ -132,7 +132,7 @@ def ours(name: str, upstreams: Upstreams) -> Iterator[Proxy]:
 
 def measure(subjects: Sequence[Measured], upstreams: Upstreams, *, smoke: bool) -> None:
     """Every part, all proxies in turns within each."""
-    seconds, rounds = (0.4, 1) if smoke else (2.5, 3)
+    seconds, rounds = (0.4, 1) if smoke else (1.7, 3)
     counts, most = (COUNTS[:1], COUNTS[0]) if smoke else (COUNTS, 4096)
     phases.latency(subjects, 40 if smoke else 500)
     phases.open_latency(subjects, rate=25, seconds=seconds, rounds=rounds)

@@ -17,13 +17,13 @@ benchmarks/proxy/peers.txt; `--peers none` for none. `--smoke` takes only those 
   ours.
 - tokens_per_second: 64 streams as fast as they go; cpu_s_per_million_tokens.
 - streams_held: most streams with a token every 20 ms, each, where 99 % come within 40 ms of the
-  token before, nothing fails and at least 80 % of the tokens come, in one of two tries. ttft_ms_N: added by the proxy
-  at N streams; worst_delay_ms_N: the longest gap less 20 ms.
+  token before, nothing fails and at least 80 % of the tokens come, in one of two tries.
+  ttft_ms_N: added by the proxy at N streams; worst_delay_ms_N: the longest gap less 20 ms.
 
 Without an ending a figure is `minilm`'s; `_prior`, `_round_robin`, `_litellm` and so on are the
 others'. Everything shares the machine's cores; CPU time is what that does not change.
 
-Run ``python -m benchmarks.gateway`` (about ten minutes) or with ``--smoke``. Ends with one JSON
+Run ``python -m benchmarks.gateway`` (about eight minutes) or with ``--smoke``. Ends with one JSON
 object.
 """
 

@@ -101,6 +101,13 @@ def scripted() -> Iterator[Demo]:
 
 
 @pytest.fixture
+def locked() -> Iterator[Demo]:
+    """A scripted server that wants the key `secret`."""
+    with demo_server(api_key="secret") as demo:
+        yield demo
+
+
+@pytest.fixture
 def gateway() -> FakeGateway:
     return FakeGateway()
 

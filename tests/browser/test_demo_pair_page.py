@@ -49,16 +49,6 @@ def asked(url: str, **extension: Any) -> dict[str, Any]:
     return choice
 
 
-@pytest.fixture(scope="session")
-def told(smol_url: str) -> dict[str, Any]:
-    """`tokenrouter` of the served name in /v1/models."""
-    (card,) = httpx.get(f"{smol_url}/v1/models").json()["data"]
-    if card.get("tokenrouter") is None:
-        pytest.skip("this server takes no threshold of a request, nor one model alone")
-    told: dict[str, Any] = card["tokenrouter"]
-    return told
-
-
 def test_tokens_of_both_models(smol_url: str, open_page: OpenPage) -> None:
     expected = asked(smol_url)
     answer = send(open_page(smol_url), PROMPT)
@@ -70,7 +60,6 @@ def test_tokens_of_both_models(smol_url: str, open_page: OpenPage) -> None:
         expect(answer.get_by_role("button", name=name)).to_contain_text(str(makers.count(model)))
 
 
-@pytest.mark.usefixtures("told")
 def test_the_slider_moves_the_large_models_share(smol_url: str, open_page: OpenPage) -> None:
     page = open_page(smol_url)
     shares = {}
@@ -86,7 +75,6 @@ def test_the_slider_moves_the_large_models_share(smol_url: str, open_page: OpenP
     assert tokens_by(send(page, PROMPT), 1) == asked(smol_url)["tokenrouter"]["models"].count(1)
 
 
-@pytest.mark.usefixtures("told")
 @pytest.mark.parametrize("pace", ["one after another: fair speeds", "all at once"])
 def test_side_by_side(smol_url: str, open_page: OpenPage, pace: str) -> None:
     page = open_page(smol_url)
@@ -119,10 +107,8 @@ def test_pictures(smol_url: str, open_page: OpenPage, shots: Path) -> None:
         page.screenshot(path=shots / f"{name}.png")
         assert_readable(page)
         assert fits(page)
-    compare = page.get_by_role("button", name="Side by side")
-    if compare.is_visible():
-        page.set_viewport_size({"width": 1280, "height": 1180})
-        compare.click()
-        ended(page, 3)
-        page.screenshot(path=shots / "side-by-side.png", full_page=True)
-        assert fits(page)
+    page.get_by_role("button", name="Side by side").click()
+    ended(page, 3)
+    assert fits(page)
+    page.set_viewport_size({"width": 1280, "height": 1180})
+    page.screenshot(path=shots / "side-by-side.png", full_page=True)

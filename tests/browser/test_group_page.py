@@ -16,7 +16,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 from playwright.sync_api import expect
 
 from packages.trsched.tests.waiting import until
-from packages.trserve.tests.running_server import Demo, demo_server
+from packages.trserve.tests.running_server import Demo
 from packages.trserve.tests.scripted_group import Reply
 from packages.trserve.tests.server_process import running_server
 from tests.browser.page_steps import (
@@ -245,29 +245,28 @@ def test_no_scrolling_sideways(
 
 
 def test_a_key_is_asked_for_and_kept_in_this_tab_only(
-    open_page: OpenPage, allowed_complaints: list[str]
+    locked: Demo, open_page: OpenPage, allowed_complaints: list[str]
 ) -> None:
     allowed_complaints.append("401")
-    with demo_server(api_key="secret") as demo:
-        page = open_page(demo.url)
-        notice = page.get_by_role("alert")
-        expect(notice).to_contain_text("An API key is needed")
-        expect(page.get_by_role("region", name="Tokens a second")).to_be_visible()
-        key = page.get_by_label("API key of this server")
-        key.fill("wrong")
-        key.press("Enter")
-        expect(notice).to_contain_text("Wrong API key")
-        key.fill("secret")
-        key.press("Enter")
-        expect(notice).to_be_hidden()
-        with page.expect_request("**/v1/chat/completions") as asked:
-            send(page, "Hi")
-        assert asked.value.headers["authorization"] == "Bearer secret"
-        assert page.evaluate("JSON.stringify([localStorage, document.cookie])") == '[{},""]'
-        page.reload()
-        connected(page)
-        other = open_page(demo.url)
-        expect(other.get_by_role("alert")).to_contain_text("An API key is needed")
+    page = open_page(locked.url)
+    notice = page.get_by_role("alert")
+    expect(notice).to_contain_text("An API key is needed")
+    expect(page.get_by_role("region", name="Tokens a second")).to_be_visible()
+    key = page.get_by_label("API key of this server")
+    key.fill("wrong")
+    key.press("Enter")
+    expect(notice).to_contain_text("Wrong API key")
+    key.fill("secret")
+    key.press("Enter")
+    expect(notice).to_be_hidden()
+    with page.expect_request("**/v1/chat/completions") as asked:
+        send(page, "Hi")
+    assert asked.value.headers["authorization"] == "Bearer secret"
+    assert page.evaluate("JSON.stringify([localStorage, document.cookie])") == '[{},""]'
+    page.reload()
+    connected(page)
+    other = open_page(locked.url)
+    expect(other.get_by_role("alert")).to_contain_text("An API key is needed")
 
 
 def test_a_full_queue(

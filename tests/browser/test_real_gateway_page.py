@@ -17,7 +17,6 @@ from playwright.sync_api import expect
 
 from packages.trserve.tests.server_process import server_process
 from tests.browser.page_steps import assert_readable, connected, ended, send, tokens_by
-from trserve.schemas.generation_request import Extension
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -39,14 +38,14 @@ DEMO_PAIR: dict[str, Any] = {
     "models": [
         {"name": "small", "quality": 0.41, "price_in": 0.06, "price_out": 0.06, "tpot_s": 0.011},
         {"name": "large", "quality": 0.62, "price_in": 0.15, "price_out": 0.15, "tpot_s": 0.03},
-        {"name": "both", "predict_as": {"small": 0.4, "large": 0.6}, "tpot_s": 0.024},
+        {"name": "both", "predict_as": {"small": 0.3, "large": 0.7}, "tpot_s": 0.018}
+        | {"price_in": 0.09, "price_out": 0.09},
     ],
     "groups": [{"name": "pair", "preset": "smol-rstitch"}],
     "instances": [
-        {"name": "small alone", "model": "small", "group": "pair", "only": "smollm2-slm8"},
-        {"name": "both, τ = 0.5", "model": "both", "group": "pair", "threshold": 0.5},
-        {"name": "both, τ = 0.2", "model": "both", "group": "pair", "threshold": 0.2},
-        {"name": "large alone", "model": "large", "group": "pair", "only": "smollm2-135m-instruct"},
+        {"name": "small-alone", "model": "small", "group": "pair", "only": "smollm2-slm8"},
+        {"name": "token-routed", "model": "both", "group": "pair", "threshold": 0.3},
+        {"name": "large-alone", "model": "large", "group": "pair", "only": "smollm2-135m-instruct"},
     ],
 }
 
@@ -93,16 +92,21 @@ def test_its_own_numbers_are_in_the_panels(url: str, open_page: OpenPage) -> Non
     expect(chart.get_by_role("listitem")).to_contain_text(["cheap-1", "good-1"])
 
 
+@pytest.fixture
+def demo_pair_url(tmp_path: Path) -> Iterator[str]:
+    with running_gateway(tmp_path, DEMO_PAIR) as url:
+        yield url
+
+
 @pytest.mark.models
 @pytest.mark.slow
-@pytest.mark.skipif("only" not in Extension.model_fields, reason="needs a request's own routing")
-def test_picture(tmp_path: Path, open_page: OpenPage, shots: Path) -> None:
+def test_picture(demo_pair_url: str, open_page: OpenPage, shots: Path) -> None:
     """`playground-gateway.png` is the README's."""
-    with running_gateway(tmp_path, DEMO_PAIR) as url:
-        page = open_page(url, viewport={"width": 1280, "height": 1180})
-        connected(page)
-        expect(page.locator(".candidates tbody tr")).to_have_count(4)
-        answer = send(page, "What is the capital of France?")
-        expect(page.get_by_role("region", name="Latency")).to_contain_text("p99")
-        expect(answer).to_contain_text("by ")
-        page.screenshot(path=shots / "playground-gateway.png")
+    page = open_page(demo_pair_url, viewport={"width": 1280, "height": 1180})
+    connected(page)
+    page.get_by_role("button", name="quality", exact=True).click()
+    expect(page.locator(".decided b")).to_have_text("token-routed")
+    answer = send(page, "What is the capital of France?")
+    expect(page.get_by_role("region", name="Latency")).to_contain_text("p99")
+    expect(answer).to_contain_text("by token-routed")
+    page.screenshot(path=shots / "playground-gateway.png")

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 HELLO: list[ChatCompletionMessageParam] = [{"role": "user", "content": "hello world"}]
 PROCESS = re.compile(r"model (\d) (small|large).*: process (\d+)")
 OUR_LINE = re.compile(r"\d\d:\d\d:\d\d \[(info|warning) *\] ")
-EXAMPLE = re.compile(r"(Try it:|  curl -N .*)?$")
+EXAMPLE = re.compile(r"(Try it .*:|  curl -N .*)?$")
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def reports_of(
 ) -> list[str]:
     monkeypatch.setattr(tuner_thread, "POLL_S", 1e-4)
     count, lines = ActiveCount(), list[str]()
-    count.value = active
+    count.change(active, routed=True)
     thread = TunerThread(tuner, count, STATS, lines.append)  # type: ignore[arg-type]
     thread.start()
     until(lambda: tuner.polls >= polls or bool(lines))

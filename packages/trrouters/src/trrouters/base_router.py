@@ -84,11 +84,10 @@ class BaseRouter:
         `[batch]`, like `scores`, where a request of the step has its own.
         """
         own = self.threshold_value
-        if all(req.threshold is None for req in result.requests):
+        asked = [req.threshold for req in result.requests]
+        if asked.count(None) == len(asked):
             return own
-        return scores.new_tensor(
-            [own if req.threshold is None else req.threshold for req in result.requests]
-        )
+        return scores.new_tensor([own if each is None else each for each in asked])
 
     def route(self, result: RouteResult) -> Destinations:
         """Destination of each request of a finished step: 0 = stay, k = hand to peer k.

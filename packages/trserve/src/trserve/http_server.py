@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 _FLUSH_S = 2.0  # for clients to read their last chunk once everything has ended
 
@@ -16,7 +16,7 @@ _FLUSH_S = 2.0  # for clients to read their last chunk once everything has ended
 class HttpServer(uvicorn.Server):
     """Calls `on_started` once requests are accepted; `should_exit` stops it."""
 
-    def __init__(self, app: FastAPI, *, access_log: bool, on_started: Callable[[], None]) -> None:
+    def __init__(self, app: ASGIApp, *, access_log: bool, on_started: Callable[[], None]) -> None:
         super().__init__(
             uvicorn.Config(
                 app, log_config=None, access_log=access_log, server_header=False, lifespan="on"

@@ -56,7 +56,8 @@ def log_ready(log: BoundLogger, deployment: Deployment, url: str) -> None:
         return
     log.info("ready", url=url)
     if log.isEnabledFor(20):
-        print(f"\nTry it:\n  {command}\n", file=sys.stderr, flush=True)  # noqa: T201 - to be copied
+        hint = f"\nTry it in a browser, {url}/, or here:\n  {command}\n"
+        print(hint, file=sys.stderr, flush=True)  # noqa: T201 - to be copied
 
 
 def curl_example(deployment: Deployment, url: str) -> str:

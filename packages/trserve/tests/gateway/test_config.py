@@ -9,9 +9,10 @@ import pytest
 import yaml
 
 from trsched.errors import ConfigError
+from trserve.deployment import load_deployment
 from trserve.gateway.config import gateway_config
 from trserve.gateway.config_lines import line_of
-from trserve.gateway.deployment import load_gateway
+from trserve.gateway.deployment import config_file, load_gateway
 
 GOOD: dict[str, Any] = {
     "models": [{"name": "small"}, {"name": "large", "predict_as": {"small": 0.5, "big": 0.5}}],
@@ -144,3 +145,16 @@ def test_flags_beat_the_file_and_paths_start_at_its_folder(tmp_path: Path) -> No
     assert loaded.gateway.groups[0].config == str(tmp_path / "g.yaml")
     file.write_text(TEXT)
     assert loaded.reread().server.port == 9
+
+
+def test_the_demo_names_models_that_its_group_has() -> None:
+    demo = load_gateway(config_file(None, demo=True)).gateway
+    group = load_deployment(preset=demo.groups[0].preset).group
+    alone = {spec.only for spec in demo.instances if spec.only is not None}
+    assert alone == {model.name for model in group.models}
+
+
+def test_either_a_file_or_the_demo() -> None:
+    for given, demo in ((None, False), (Path("x.yaml"), True)):
+        with pytest.raises(ConfigError, match="--config"):
+            config_file(given, demo=demo)

@@ -129,7 +129,7 @@ class Gateway:
 
         def on_failure(why: str) -> None:
             instance.telemetry_failure = why
-            self.state.telemetry.failed(instance.number)
+            self.state.report_failed(instance.number)
 
         if spec.metrics_path is not None:
             url = instance.url + spec.metrics_path

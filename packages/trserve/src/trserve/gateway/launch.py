@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 import sys
@@ -32,6 +33,8 @@ from trserve.stop_signals import StopSignals
 if TYPE_CHECKING:
     from trserve.gateway.balancing import Balancing
     from trserve.gateway.deployment import GatewayDeployment
+
+_COLLECT_AFTER = 10_000  # objects; Python's default is 700
 
 STOPPED = 0
 STOPPED_AT_ONCE = 130
@@ -118,6 +121,7 @@ async def _serve(
     url = url_of(sock, server.host)
 
     def on_started() -> None:
+        _spare_the_collector()
         ready.write(url)
         _log.info("ready", url=url)
 
@@ -139,6 +143,13 @@ async def _serve(
     finally:
         loop.remove_signal_handler(signal.SIGHUP)
         asked.cancel()
+
+
+def _spare_the_collector() -> None:
+    """What is loaded by now stays: to search it for garbage took a sixth of the time under load."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER)
 
 
 async def _drain(gateway: Gateway, limit_s: float, stops: StopSignals) -> int:

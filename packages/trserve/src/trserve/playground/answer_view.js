@@ -2,6 +2,7 @@
 
 import { element } from "./element.js";
 import { counted, percent, seconds, significant } from "./format.js";
+import { FrameQueue } from "./frame_queue.js";
 import { TokenCursor } from "./token_cursor.js";
 
 const ENDS = { stop: "complete", length: "ended at the token limit" };
@@ -22,33 +23,36 @@ export class AnswerView {
       this.note, this.bar, this.figures, this.legend, this.text, this.problem, this.inspector,
     );
     this.cursor = new TokenCursor(this.text, this.inspector);
+    this.queue = new FrameQueue((tokens) => this.draw(tokens));
     this.picked = null;
-    this.drawing = null;
   }
 
   begin(answer) {
     this.answer = answer;
     this.say("reading the prompt", "live");
-    this.refresh();
+    this.queue.put([]);
   }
 
   add(tokens) {
+    this.queue.put(tokens);
+  }
+
+  draw(tokens) {
     if (tokens.length > 0) this.say("writing", "live");
-    for (const token of tokens) {
-      const name = this.answer.name(token.model);
-      this.text.append(element("span", { class: `token m${token.model % 6}`, title: name }, token.text));
-    }
-    this.drawing ??= requestAnimationFrame(() => this.refresh());
+    this.text.append(...tokens.map(({ text, model }) =>
+      element("span", { class: `token m${model % 6}`, title: this.answer.name(model) }, text)));
+    this.refresh();
   }
 
   /** ended: how, where that isn't the answer's own reason to finish. */
-  end(ended = ENDS[this.answer.finish] ?? this.answer.finish ?? "complete") {
-    this.say(this.answer.degraded ? `${ended}, degraded: a model failed on the way` : ended, "good");
-    this.refresh();
+  end(ended = ENDS[this.answer.finish] ?? "complete") {
+    this.queue.flush();
+    this.say(this.answer?.degraded ? `${ended}, degraded: a model failed on the way` : ended, "good");
     this.answer?.tokens.forEach(({ model }, i) => { this.text.children[i].title = this.answer.name(model); });
   }
 
   fail(error, retry) {
+    this.queue.flush();
     this.say("failed", "bad");
     const wait = error.retryAfter ? `It asks to wait ${counted(error.retryAfter, "second")}.` : "";
     this.problem.replaceChildren(
@@ -59,7 +63,6 @@ export class AnswerView {
     this.problem.hidden = false;
     this.text.hidden = !this.answer?.tokens.length;
     this.figures.hidden = this.text.hidden;
-    this.refresh();
   }
 
   /** How long it took beside the slowest, in a comparison. */
@@ -74,7 +77,6 @@ export class AnswerView {
   }
 
   refresh() {
-    this.drawing = null;
     const { answer } = this;
     if (!answer) return; // it was never sent
     const figures = [

@@ -46,7 +46,7 @@ async function connect() {
   byId("lanes").hidden = server.gateway;
   modelChosen();
   endExample();
-  if (!server.gateway && server.names.length > 1) endExample = playExample(lanes, server.names);
+  if (!server.gateway && server.names.length > 1 && running === null) endExample = playExample(lanes, server.names);
 }
 
 function modelChosen() {

@@ -6,10 +6,9 @@ import { PRESETS } from "./weights.js";
 
 /** Of a token-routed group: all models together, then each alone. */
 export function groupColumns(names) {
-  const notes = names.map((_, i) => (i === 0 ? "the quick one" : i === names.length - 1 ? "the thorough one" : "in between"));
   return [
     { title: "Routed", note: names.join(" + "), extension: {} },
-    ...names.map((name, i) => ({ title: `${name} alone`, note: notes[i], extension: { only: name } })),
+    ...names.map((name) => ({ title: `${name} alone`, note: "writes every token", extension: { only: name } })),
   ];
 }
 

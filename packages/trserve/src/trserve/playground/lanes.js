@@ -2,7 +2,9 @@
 
 import { element } from "./element.js";
 import { counted } from "./format.js";
+import { FrameQueue } from "./frame_queue.js";
 
+const SHOWN = 300; // tokens: the newest of a long answer
 const EXPLAINED = {
   writing: "this model has the request and makes the next token",
   reading: "this model reads the prompt",
@@ -25,11 +27,13 @@ export class Lanes {
       element("div", { class: "row" }, this.title, this.note),
       element("div", { class: "lanes" }, this.heads, this.scroll),
     );
+    this.queue = new FrameQueue((tokens) => this.draw(tokens));
     this.reset([], "");
   }
 
   /** Empty lanes for these models; note: what is shown. */
   reset(names, note) {
+    this.queue.flush();
     this.note.textContent = note;
     this.last = null;
     this.counts = [];
@@ -46,25 +50,37 @@ export class Lanes {
     this.setStates((lane) => (lane === 0 ? "reading" : "pending"));
   }
 
-  add({ text, model }) {
+  add(token) {
+    this.queue.put([token]);
+  }
+
+  draw(tokens) {
+    if (tokens.length === 0) return;
     this.root.hidden = false;
+    this.track.append(...tokens.map((token) => this.pill(token)));
+    while (this.track.childElementCount > SHOWN) this.track.firstChild.remove();
+    this.scroll.scrollLeft = this.scroll.scrollWidth;
+    this.setStates((lane) => (lane === this.last ? "writing" : "pending"));
+  }
+
+  pill({ text, model }) {
     while (model >= this.names.length) this.grow([...this.names, `model ${this.names.length}`]);
     const token = element("span", { class: `lane-token m${model % 6}` }, visible(text));
-    token.style.gridArea = `${model + 1} / ${this.track.childElementCount + 1}`;
+    token.style.setProperty("--row", String(model));
     if (this.last !== null && this.last !== model) {
       token.classList.add(this.last < model ? "from-above" : "from-below");
       token.style.setProperty("--hops", String(Math.abs(model - this.last)));
     }
-    this.track.append(token);
-    this.scroll.scrollLeft = this.scroll.scrollWidth;
     this.counts[model] = (this.counts[model] ?? 0) + 1;
     this.last = model;
-    this.setStates((lane) => (lane === model ? "writing" : "pending"));
+    return token;
   }
 
   /** state: "done" or "stopped". names: now known, where they weren't before. */
   end(names, state = "done") {
+    this.queue.flush();
     this.grow(names);
+    this.scroll.scrollLeft = this.scroll.scrollWidth; // names may take more room than before
     this.setStates(() => state);
     const said = this.names.map((name, i) => `${name} wrote ${counted(this.counts[i] ?? 0, "token")}`);
     this.scroll.setAttribute("aria-label", said.join(", "));

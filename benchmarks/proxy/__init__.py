@@ -1,0 +1,1 @@
+"""Proxies, what is behind and before them: of `benchmarks.gateway` and `benchmarks.burst`."""

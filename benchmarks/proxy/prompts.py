@@ -1,0 +1,38 @@
+"""Requests that differ from each other: the demo prompts, each time with another number."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from functools import cache
+
+from rbalance.demo import DEMO_PROMPTS
+from rbalance.records import read_records
+
+
+def requests(model: str, tokens: int, *, stream: bool, usage: bool = False) -> Iterator[bytes]:
+    """Chat requests without end, whole HTTP messages; no two have the same prompt.
+
+    usage: whether a stream is to end with its tokens counted.
+    """
+    prompts = _prompts()
+    body = b'{"model":"%b","messages":[{"role":"user","content":"%%b (%%d)"}],"max_tokens":%d%b}'
+    body %= (model.encode(), tokens, _STREAMED[stream + usage])
+    for number in itertools.count(next(_SERIES) * _APART):
+        content = body % (prompts[number % len(prompts)], number)
+        yield (
+            b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+            % (len(content), content)
+        )
+
+
+@cache
+def _prompts() -> list[bytes]:
+    return [json.dumps(record.prompt)[1:-1].encode() for record in read_records(DEMO_PROMPTS)]
+
+
+_STREAMED = (b"", b',"stream":true', b',"stream":true,"stream_options":{"include_usage":true}')
+_SERIES = itertools.count()
+_APART = 10_000_000

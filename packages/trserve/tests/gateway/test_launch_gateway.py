@@ -150,7 +150,7 @@ BAD = [
     ("models:\n  - {name: m}\nretrys: {}\n", 3, "retrys"),
     ("models:\n  - {name: m\n", 3, ""),
     (
-        "models: [{name: m}]\ninstances:\n  - {name: a, model: m, url: 'http://x', api_key_env: NO}\n",
+        "models: [{name: m}]\ninstances:\n- {name: a, model: m, url: 'http://x', api_key_env: NO}",
         3,
         "instances[0].api_key_env",
     ),

@@ -97,4 +97,4 @@ def test_an_entry_that_the_group_cannot_serve(
     ) as server:
         status, _, lines = server.finish()
     assert status == 2
-    assert lines[-1] == f"trserve: {said}\n"
+    assert lines[-1] == f"trserve: config {file} line 8: {said}\n"

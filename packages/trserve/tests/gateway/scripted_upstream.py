@@ -115,6 +115,8 @@ class ScriptedUpstream:
         for task in list(self._serving):
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
+        for _ in range(3):  # turns of the loop, in which the sockets close
+            await asyncio.sleep(0)
 
     @property
     def listening(self) -> bool:
@@ -203,7 +205,6 @@ class UpstreamThread:
         """Stop all."""
         for server in list(self._servers):
             self.stop(server)
-        asyncio.run_coroutine_threadsafe(asyncio.sleep(0.01), self.loop).result(20)  # to close
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(20)
         self.loop.close()

@@ -129,8 +129,8 @@ def test_time_runs_out_while_it_waits_for_its_turn(upstreams, gateways) -> None:
     gateway = gateways([server], timeouts=LATE, server=own, each={"concurrency": 1})
     with gateway.sent():
         server.wait_for(1)
-        assert gateway.chat().json()["error"]["code"] == "timeout"
-    assert len(server.exchanges) == 1
+        answer = gateway.chat()
+        assert (answer.status_code, answer.json()["error"]["code"]) == (504, "timeout")
     gateway.wait_until_idle()
 
 

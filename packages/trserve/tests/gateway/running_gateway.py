@@ -15,8 +15,8 @@ import httpx
 import openai
 import uvloop
 import yaml
-from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
+from starlette.types import ASGIApp
 
 from packages.trsched.tests.waiting import until
 from packages.trserve.tests.gateway.scripted_upstream import ScriptedUpstream
@@ -173,7 +173,7 @@ def request_bytes(body: object, path: str = "/v1/chat/completions") -> bytes:
 class _Server(HttpServer):
     """Ends when it is told to, not when it next looks."""
 
-    def __init__(self, app: FastAPI, started: threading.Event, stopping: asyncio.Event) -> None:
+    def __init__(self, app: ASGIApp, started: threading.Event, stopping: asyncio.Event) -> None:
         super().__init__(app, access_log=False, on_started=started.set)
         self._stopping = stopping
 

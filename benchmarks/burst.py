@@ -27,6 +27,7 @@ import random
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -55,6 +56,7 @@ EQUAL = [STEP_MS] * 8
 MIXED = [STEP_MS / 2, STEP_MS * 3 / 2] * 4
 TOKENS = (16, 48)
 SAMPLE_EVERY_S = 0.25
+LIMIT_S = 180.0
 FIGURES = (
     "imbalance_max_mean",
     "imbalance_worst",
@@ -147,14 +149,20 @@ async def burst(one: Proxy, servers: SmallInstances, count: int) -> dict[str, fl
     for connection, request in zip(connections, _asked(one.model, lengths), strict=True):
         connection.send(request, began)
     samples: list[list[Load]] = []
-    while not all_there.is_set():
+    while not all_there.is_set() and time.perf_counter() - began < LIMIT_S:
         samples.append(await servers.loads())
         await asyncio.wait([asyncio.ensure_future(all_there.wait())], timeout=SAMPLE_EVERY_S)
     after = await servers.loads()
     for connection in connections:
         connection.close()
-    replies = [answers[connection] for connection in connections]
+    late = Reply(began, failure=f"no answer within {LIMIT_S:g} s")
+    replies = [answers.get(connection, late) for connection in connections]
     complete = sum(map(is_complete, replies, lengths))
+    failures = Counter(reply.failure for reply in replies if reply.failure)
+    if failures:
+        print(f"{one.name}: {dict(failures)}", file=sys.stderr, flush=True)
+    if not complete:
+        raise StartError(f"none of {count} requests was answered: {dict(failures)}")
     finished = sum(load.finished for load in after) - sum(load.finished for load in before)
     return {
         "lost": count - complete + abs(finished - count),

@@ -14,7 +14,8 @@ benchmarks/proxy/peers.txt; `--peers none` for none. `--smoke` takes only those 
   one at a time in turns; `_open`: at a fixed mean rate of arrivals.
 - rps_64, rps_256: one-token requests a second with so many clients; rps_ratio_PEER is ours through
   theirs. cpu_ms_N: CPU milliseconds a request of the proxy alone; cpu_ratio_PEER: theirs through
-  ours.
+  ours. predicted_share_N: of its requests that the predictor was done with; under more load than
+  that can take the gateway decides the others by the models' means.
 - tokens_per_second: 64 streams as fast as they go; cpu_s_per_million_tokens.
 - streams_held: most streams with a token every 20 ms, each, where 99 % come within 40 ms of the
   token before, nothing fails and at least 80 % of the tokens come, in one of two tries.
@@ -148,7 +149,7 @@ def added(subject: Measured, direct: Measured) -> dict[str, float]:
     """Its figures; latencies less those of direct access."""
     found = {}
     for name, value in subject.figures.items():
-        latency = name.startswith(("p", "open_p", "ttft_")) and "_ms" in name
+        latency = name.startswith(("p50_", "p99_", "open_p", "ttft_"))
         if not latency:
             found[name] = value
         elif subject is not direct:
@@ -192,6 +193,9 @@ def report(subjects: Sequence[Measured], missing: dict[str, str]) -> None:
         f" {direct.figures[f'ttft_ms_{COUNTS[0]}']:.2f} ms"
     )
     for each in subjects:
+        for count in COUNTS:
+            if share := each.figures.get(f"predicted_share_{count}"):
+                print(f"{each.proxy.name}: {share:.0%} predicted at {count} clients")
         if each.failures:
             print(f"{each.proxy.name} failed requests: {each.failures}")
     for name, why in missing.items():

@@ -71,4 +71,5 @@ def own_gateway(name: str, config: dict[str, Any]) -> Iterator[Proxy]:
         file.write_text(yaml.safe_dump({"server": server, **config}))
         command = [sys.executable, "-m", "trserve", "gateway", "--config", str(file)]
         with running(command, port, "auto", environment=ENVIRONMENT) as pid:
-            yield Proxy(name, port, pid, "auto", {"environment": ENVIRONMENT, **config})
+            predicts = config.get("predictor", "none") != "none"
+            yield Proxy(name, port, pid, "auto", {"environment": ENVIRONMENT, **config}, predicts)

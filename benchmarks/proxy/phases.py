@@ -15,6 +15,7 @@ import uvloop
 from benchmarks.proxy.check import extra_events
 from benchmarks.proxy.cpu_time import cpu_seconds, resident_bytes, wait_until_idle
 from benchmarks.proxy.load import Seen, closed_loop, in_turns, open_loop
+from benchmarks.proxy.predicted import predicted
 from benchmarks.proxy.prompts import requests
 from benchmarks.proxy.proxy_process import Proxy
 from benchmarks.proxy.streams import Flow, hold_streams
@@ -83,8 +84,12 @@ def open_latency(subjects: Sequence[Measured], rate: float, seconds: float, roun
 
 
 def throughput(subjects: Sequence[Measured], clients: int, seconds: float, rounds: int) -> None:
-    """A closed loop of one-token requests: `rps_N`, `cpu_ms_N` of each."""
+    """A closed loop of one-token requests: `rps_N`, `cpu_ms_N` of each.
+
+    And `predicted_share_N` of ours with a predictor.
+    """
     seen: list[list[Seen]] = [[] for _ in subjects]
+    before = {each.proxy.name: predicted(each.proxy.port) for each in _predicting(subjects)}
     for turn in range(rounds):
         for each, found in _rotated(list(zip(subjects, seen, strict=True)), turn):
             each.say(f"{clients} clients for {seconds:g} s")
@@ -99,6 +104,9 @@ def throughput(subjects: Sequence[Measured], clients: int, seconds: float, round
         if each.proxy.pid is not None and answered:
             spent = sum(one.cpu_s for one in found)
             each.figures[f"cpu_ms_{clients}"] = spent / answered * 1e3
+    for each in _predicting(subjects):
+        share = predicted(each.proxy.port).share_since(before[each.proxy.name])
+        each.figures[f"predicted_share_{clients}"] = share
 
 
 def saturation(subjects: Sequence[Measured], streams: int, seconds: float, rounds: int) -> None:
@@ -210,6 +218,10 @@ def _latencies(each: Measured, found: Sequence[Seen], prefix: str) -> None:
         each.figures[f"{prefix}p50_ms"], each.figures[f"{prefix}p99_ms"] = map(
             float, np.quantile(times, [0.5, 0.99])
         )
+
+
+def _predicting(subjects: Sequence[Measured]) -> list[Measured]:
+    return [each for each in subjects if each.proxy.predicts]
 
 
 def _rotated(items: list[T], by: int) -> list[T]:

@@ -26,7 +26,8 @@ class StartError(Exception):
 class Proxy:
     """What is measured. pid: of its first process; none for no proxy at all.
 
-    model: what requests name. configuration: all that it was told.
+    model: what requests name. configuration: all that it was told. predicts: it is ours, with a
+    predictor.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Proxy:
     pid: int | None
     model: str
     configuration: dict[str, Any]
+    predicts: bool = False
 
 
 def free_port() -> int:

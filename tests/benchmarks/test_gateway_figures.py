@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from benchmarks import burst, gateway
 from benchmarks.proxy.connection import Reply
 from benchmarks.proxy.phases import STEP_S, TOKENS, Measured, is_held, most_held
+from benchmarks.proxy.predicted import Predicted
 from benchmarks.proxy.proxy_process import Proxy
 from benchmarks.proxy.small_instances import Load
 from benchmarks.proxy.streams import Flow
@@ -79,6 +80,11 @@ def test_added_is_what_direct_access_has_not() -> None:
         "cpu_ms_64": 0.5,
     }
     assert gateway.added(direct, direct) == direct.figures
+
+
+def test_the_predicted_share_is_that_of_requests_in_between() -> None:
+    assert Predicted(150, 90).share_since(Predicted(50, 50)) == 0.4
+    assert Predicted(50, 50).share_since(Predicted(50, 50)) == 0
 
 
 def test_more_is_better_in_every_ratio() -> None:

@@ -111,12 +111,15 @@ class ScriptedUpstream:
     async def stop(self) -> None:
         """Listen no more, and drop what is connected."""
         assert self._server is not None
+        loop = asyncio.get_running_loop()
+        for sock in self._server.sockets:  # asyncio leaks what it is just accepting when it closes
+            loop.remove_reader(sock.fileno())
+        await _turns()
         self._server.close()
         for task in list(self._serving):
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
-        for _ in range(3):  # turns of the loop, in which the sockets close
-            await asyncio.sleep(0)
+        await _turns()
 
     @property
     def listening(self) -> bool:
@@ -149,6 +152,12 @@ class ScriptedUpstream:
             return await _play(script, exchange, reader.gone)
         finally:
             self.open -= 1
+
+
+async def _turns() -> None:
+    """A few of the loop, in which sockets open and close."""
+    for _ in range(3):
+        await asyncio.sleep(0)
 
 
 async def _play(script: Script, exchange: Exchange, gone: asyncio.Event) -> bool:

@@ -151,6 +151,7 @@ class Dispatcher:
                 self._answers(instance)
             raise
         except asyncio.CancelledError:
+            # an answer that is no stream may just be long
             if trip.flight.stopped == "timeout" and trip.flight.stream:
                 self._fault(instance, "timeout")
             else:
@@ -247,7 +248,7 @@ class Dispatcher:
             return True
         if why == "timeout":
             trip.failed = AttemptFailedError(why, error)
-            if trip.flight.stream and self._again(trip, trip.failed):
+            if self._again(trip, trip.failed):
                 return True
         raise error
 

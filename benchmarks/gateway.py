@@ -11,7 +11,7 @@ benchmarks/proxy/peers.txt; `--peers none` for none. `--smoke` takes only those 
 `direct` is no proxy at all: what the machine, the upstreams and the clients allow.
 
 - added_p50_ms, added_p99_ms: quantiles of a request through the gateway less those of direct ones,
-  one at a time in turns; `_open`: at a fixed mean rate of arrivals.
+  one after another, twenty to each proxy in turn; `_open`: at a fixed mean rate of arrivals.
 - rps_64, rps_256: one-token requests a second with so many clients; rps_ratio_PEER is ours through
   theirs. cpu_ms_N: CPU milliseconds a request of the proxy alone; cpu_ratio_PEER: theirs through
   ours. predicted_share_N: of its requests that the predictor was done with; under more load than
@@ -135,7 +135,7 @@ def measure(subjects: Sequence[Measured], upstreams: Upstreams, *, smoke: bool) 
     """Every part, all proxies in turns within each."""
     seconds, rounds = (0.4, 1) if smoke else (1.7, 3)
     counts, most = (COUNTS[:1], COUNTS[0]) if smoke else (COUNTS, 4096)
-    phases.latency(subjects, 40 if smoke else 500)
+    phases.latency(subjects, 2 if smoke else 25)
     phases.open_latency(subjects, rate=25, seconds=seconds, rounds=rounds)
     for clients in counts:
         phases.throughput(subjects, clients, seconds, rounds)

@@ -87,7 +87,7 @@ def open_latency(subjects: Sequence[Measured], rate: float, seconds: float, roun
 
 
 def throughput(subjects: Sequence[Measured], clients: int, seconds: float, rounds: int) -> None:
-    """A closed loop of one-token requests: `rps_N`, `cpu_ms_N` of each.
+    """A closed loop of one-token requests: `rps_N`, `cpu_ms_per_request_N` of each.
 
     And `predicted_share_N` of ours with a predictor.
     """
@@ -106,7 +106,7 @@ def throughput(subjects: Sequence[Measured], clients: int, seconds: float, round
         answered = sum(len(one.replies) for one in found)
         if each.proxy.pid is not None and answered:
             spent = sum(one.cpu_s for one in found)
-            each.figures[f"cpu_ms_{clients}"] = spent / answered * 1e3
+            each.figures[f"cpu_ms_per_request_{clients}"] = spent / answered * 1e3
     for each in _predicting(subjects):
         share = predicted(each.proxy.port).share_since(before[each.proxy.name])
         each.figures[f"predicted_share_{clients}"] = share

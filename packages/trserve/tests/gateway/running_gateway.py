@@ -16,6 +16,7 @@ import openai
 import uvloop
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
+from starlette.types import ASGIApp
 
 from packages.trsched.tests.waiting import until
 from packages.trserve.tests.gateway.scripted_upstream import ScriptedUpstream
@@ -25,7 +26,7 @@ from trserve.gateway.deployment import GatewayDeployment, load_gateway
 from trserve.gateway.gateway import Gateway
 from trserve.gateway.tracing import Tracing
 from trserve.http_server import HttpServer, finish
-from trserve.listener import listen, reserve
+from trserve.listener import listen, reserve, url_of
 
 T = TypeVar("T")
 
@@ -41,7 +42,7 @@ class RunningGateway:
         self.gateway = gateway
         self.problems: list[str] = []
         self.http = httpx.Client(base_url=url, timeout=20, trust_env=False)
-        self._loop = loop
+        self.loop = loop
 
     def call(self, function: Callable[[], T]) -> T:
         """What it returns in the event loop."""
@@ -49,7 +50,7 @@ class RunningGateway:
         async def called() -> T:
             return function()
 
-        return asyncio.run_coroutine_threadsafe(called(), self._loop).result(20)
+        return asyncio.run_coroutine_threadsafe(called(), self.loop).result(20)
 
     def chat(self, **fields: Any) -> httpx.Response:
         """A chat completion, whole or streamed, read to its end."""
@@ -169,6 +170,41 @@ def request_bytes(body: object, path: str = "/v1/chat/completions") -> bytes:
     return f"{head}content-length: {len(data)}\r\n\r\n".encode() + data
 
 
+class _Server(HttpServer):
+    """Ends when it is told to, not when it next looks."""
+
+    def __init__(self, app: ASGIApp, started: threading.Event, stopping: asyncio.Event) -> None:
+        super().__init__(app, access_log=False, on_started=started.set)
+        self._stopping = stopping
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        await self._stopping.wait()
+
+
+async def _serve(
+    deployment: GatewayDeployment,
+    made: list[RunningGateway],
+    started: threading.Event,
+    stopping: asyncio.Event,
+) -> None:
+    balancing = open_balancing(deployment.gateway)
+    with reserve("127.0.0.1", 0) as sock:
+        url = url_of(sock, "127.0.0.1")
+        async with Gateway(deployment, balancing, {}, Tracing(None)) as gateway:
+            loop = asyncio.get_running_loop()
+            running = RunningGateway(url, gateway, loop)
+            loop.set_exception_handler(lambda loop, context: running.problems.append(repr(context)))
+            made.append(running)
+            listen(sock, "127.0.0.1")
+            server = _Server(create_gateway_app(gateway), started, stopping)
+            serving = asyncio.ensure_future(server.serve([sock]))
+            waiting = asyncio.ensure_future(stopping.wait())
+            await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
+            gateway.stop()
+            await finish(server, serving)
+
+
 @contextmanager
 def running_gateway(folder: Path, config: Mapping[str, Any]) -> Iterator[RunningGateway]:
     """Ready, and at the end stopped; nothing may have gone unhandled in it."""
@@ -178,31 +214,9 @@ def running_gateway(folder: Path, config: Mapping[str, Any]) -> Iterator[Running
     started, stopping = threading.Event(), asyncio.Event()
     made: list[RunningGateway] = []
 
-    async def serve() -> None:
-        with reserve("127.0.0.1", 0) as sock:
-            url = f"http://127.0.0.1:{sock.getsockname()[1]}"
-            balancing = open_balancing(deployment.gateway)
-            async with Gateway(deployment, balancing, {}, Tracing(None)) as gateway:
-                running = RunningGateway(url, gateway, asyncio.get_running_loop())
-                running._loop.set_exception_handler(
-                    lambda loop, context: running.problems.append(repr(context))
-                )
-                listen(sock, "127.0.0.1")
-                app = create_gateway_app(gateway)
-                server = HttpServer(app, access_log=False, on_started=started.set)
-                serving = asyncio.ensure_future(server.serve([sock]))
-                made.append(running)
-                await asyncio.wait(
-                    [serving, asyncio.ensure_future(stopping.wait())],
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-                gateway.stop()
-                server.should_exit = True
-                await finish(server, serving)
-
     def run() -> None:
         try:
-            uvloop.run(serve())
+            uvloop.run(_serve(deployment, made, started, stopping))
         finally:
             started.set()
 
@@ -214,12 +228,7 @@ def running_gateway(folder: Path, config: Mapping[str, Any]) -> Iterator[Running
         with running.http:
             yield running
     finally:
-        running._loop.call_soon_threadsafe(stopping.set)
+        running.loop.call_soon_threadsafe(stopping.set)
         thread.join(20)
         assert not thread.is_alive()
     assert running.problems == []
-
-
-def deployment_of(running: RunningGateway) -> GatewayDeployment:
-    """As it is in force."""
-    return running.call(lambda: running.gateway.deployment)

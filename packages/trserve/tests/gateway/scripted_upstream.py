@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 from packages.trsched.tests.waiting import until
@@ -95,8 +95,12 @@ class ScriptedUpstream:
 
             def connected(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
                 task = asyncio.ensure_future(self._connection(reader, writer))
-                self._serving.add(task)
+                # here, for a task that is cancelled before it has begun sees nothing to its end
+                task.add_done_callback(lambda _: writer.close())
                 task.add_done_callback(self._serving.discard)
+                self._serving.add(task)
+                if not self.listening:  # taken before it was stopped
+                    task.cancel()
 
             return asyncio.StreamReaderProtocol(reader, connected)
 
@@ -111,6 +115,8 @@ class ScriptedUpstream:
         for task in list(self._serving):
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
+        for _ in range(3):  # turns of the loop, in which the sockets close
+            await asyncio.sleep(0)
 
     @property
     def listening(self) -> bool:
@@ -123,13 +129,9 @@ class ScriptedUpstream:
         return self.exchanges
 
     async def _connection(self, reader: _Reader, writer: asyncio.StreamWriter) -> None:
-        try:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
             while await self._exchange(reader, writer):
                 pass
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
 
     async def _exchange(self, reader: _Reader, writer: asyncio.StreamWriter) -> bool:
         """Whether the connection is kept."""

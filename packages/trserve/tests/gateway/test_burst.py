@@ -60,7 +60,12 @@ def burst(gateways: Sequence[RunningGateway], servers: Sequence[ScriptedUpstream
             assert set(await asyncio.gather(*tasks)) == {200}
             return counts
 
-    return asyncio.run(run())
+    async def run_and_close() -> list[int]:
+        counts = await run()
+        await asyncio.sleep(0)  # the session's sockets close in the loop's next turn
+        return counts
+
+    return asyncio.run(run_and_close())
 
 
 def herding(counts: list[int]) -> float:

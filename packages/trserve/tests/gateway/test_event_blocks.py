@@ -13,7 +13,9 @@ from trserve.gateway.event_blocks import MOST_HELD_BYTES, EventBlocks, NotEvents
 EVENTS = st.lists(
     st.tuples(
         st.sampled_from([b"data: ", b": ", b"event: x\ndata: ", b"data:"]),
-        st.text(st.characters(exclude_characters="\r\n"), max_size=12).map(str.encode),
+        st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12).map(
+            str.encode
+        ),
         st.sampled_from([b"\n\n", b"\r\n\r\n"]),
     ).map(b"".join),
     min_size=1,

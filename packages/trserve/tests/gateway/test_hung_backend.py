@@ -46,20 +46,20 @@ def test_others_are_served_meanwhile(upstreams, gateways) -> None:
 
 
 @pytest.mark.parametrize(
-    "silent",
+    ("silent", "stream"),
     [
-        hang,
-        play(b"HTTP/1.1 200 OK\r\n", Gate()),
-        play(chunked_head(), Gate()),
-        play(chunked_head() + chunk(FIRST[:-4]), Gate()),
-        play(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{", Gate()),
+        (hang, False),
+        (hang, True),
+        (play(b"HTTP/1.1 200 OK\r\n", Gate()), True),
+        (play(chunked_head(), Gate()), True),
+        (play(chunked_head() + chunk(FIRST[:-4]), Gate()), True),
+        (play(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{", Gate()), False),
     ],
 )
-@pytest.mark.parametrize("stream", [False, True])
 def test_no_first_byte_in_time(upstreams, gateways, silent, stream: bool) -> None:
     """It is tried elsewhere; if there is nobody else, the client hears of the silence."""
     first, second = upstreams(silent, polite)
-    gateway = gateways([first, second], timeouts={**LATE, "first_byte_s": 0.5})
+    gateway = gateways([first, second], timeouts={**LATE, "first_byte_s": 0.4})
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: gateway.chat(stream=stream), range(4)))
     assert {answer.headers["x-routebalance-instance"] for answer in answers} == {"b"}
@@ -129,8 +129,8 @@ def test_time_runs_out_while_it_waits_for_its_turn(upstreams, gateways) -> None:
     gateway = gateways([server], timeouts=LATE, server=own, each={"concurrency": 1})
     with gateway.sent():
         server.wait_for(1)
-        assert gateway.chat().json()["error"]["code"] == "timeout"
-    assert len(server.exchanges) == 1
+        answer = gateway.chat()
+        assert (answer.status_code, answer.json()["error"]["code"]) == (504, "timeout")
     gateway.wait_until_idle()
 
 

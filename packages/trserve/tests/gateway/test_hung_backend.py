@@ -159,7 +159,7 @@ def test_connections_that_nobody_takes(upstreams, gateways) -> None:
 
 def test_the_breaker_opens_probes_and_closes(upstreams, gateways) -> None:
     bad, well = upstreams(always(500, error_body("boom")), polite)
-    gateway = gateways([bad, well], breaker={"failures": 3, "cooldown_s": 0.3})
+    gateway = gateways([bad, well], breaker={"failures": 3, "cooldown_s": 1})
     for _ in range(12):
         assert gateway.chat().status_code == 200
         if gateway.instances()["a"]["breaker"] == "open":

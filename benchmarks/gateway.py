@@ -11,15 +11,15 @@ benchmarks/proxy/peers.txt; `--peers none` for none. `--smoke` takes only those 
 `direct` is no proxy at all: what the machine, the upstreams and the clients allow.
 
 - added_p50_ms, added_p99_ms: quantiles of a request through the gateway less those of direct ones,
-  one at a time in turns; `_open`: at a fixed mean rate of arrivals.
+  one after another, twenty to each proxy in turn; `_open`: at a fixed mean rate of arrivals.
 - rps_64, rps_256: one-token requests a second with so many clients; rps_ratio_PEER is ours through
-  theirs. cpu_ms_N: CPU milliseconds a request of the proxy alone; cpu_ratio_PEER: theirs through
-  ours. predicted_share_N: of its requests that the predictor was done with; under more load than
-  that can take the gateway decides the others by the models' means.
-- tokens_per_second: 64 streams as fast as they go; cpu_s_per_million_tokens.
+  theirs. cpu_ms_per_request_N: of the proxy alone; cpu_ratio_PEER: theirs through ours.
+  predicted_share_N: of the requests, those that the predictor was done with; under more load than
+  it can take the gateway decides the others by the models' means.
+- tokens_per_second, cpu_s_per_million_tokens: of 64 streams as fast as they go.
 - streams_held: most streams with a token every 20 ms, each, where 99 % come within 40 ms of the
   token before, nothing fails and at least 80 % of the tokens come, in one of two tries.
-  ttft_ms_N: added by the proxy at N streams; worst_delay_ms_N: the longest gap less 20 ms.
+  added_ttft_ms_N: at N streams; worst_delay_ms_N: the longest gap less 20 ms.
 
 Without an ending a figure is `minilm`'s; `_prior`, `_round_robin`, `_litellm` and so on are the
 others'. Everything shares the machine's cores; CPU time is what that does not change.
@@ -58,9 +58,9 @@ COLUMNS = (
     ("open p50", "added_open_p50_ms", "ms"),
     ("p99", "added_open_p99_ms", "ms"),
     ("64 clients", "rps_64", "1/s"),
-    ("CPU", "cpu_ms_64", "ms"),
+    ("CPU", "cpu_ms_per_request_64", "ms"),
     ("256 clients", "rps_256", "1/s"),
-    ("CPU", "cpu_ms_256", "ms"),
+    ("CPU", "cpu_ms_per_request_256", "ms"),
     ("tokens", "tokens_per_second", "1/s"),
     ("CPU/1M", "cpu_s_per_million_tokens", "s"),
     ("streams", "streams_held", "held"),
@@ -135,7 +135,7 @@ def measure(subjects: Sequence[Measured], upstreams: Upstreams, *, smoke: bool) 
     """Every part, all proxies in turns within each."""
     seconds, rounds = (0.4, 1) if smoke else (1.7, 3)
     counts, most = (COUNTS[:1], COUNTS[0]) if smoke else (COUNTS, 4096)
-    phases.latency(subjects, 40 if smoke else 500)
+    phases.latency(subjects, 2 if smoke else 25)
     phases.open_latency(subjects, rate=25, seconds=seconds, rounds=rounds)
     for clients in counts:
         phases.throughput(subjects, clients, seconds, rounds)
@@ -164,11 +164,11 @@ def ratios(figures: dict[str, dict[str, float]]) -> dict[str, float]:
     found = {}
     for mine, peer, count in itertools.product(OURS, PEERS, COUNTS):
         us, them = figures.get(mine, {}), figures.get(peer, {})
-        if f"cpu_ms_{count}" not in us or f"cpu_ms_{count}" not in them:
-            continue
-        end = f"{_end(peer)}{'' if count == COUNTS[0] else f'_{count}'}{_end(mine)}"
-        found[f"rps_ratio{end}"] = us[f"rps_{count}"] / them[f"rps_{count}"]
-        found[f"cpu_ratio{end}"] = them[f"cpu_ms_{count}"] / us[f"cpu_ms_{count}"]
+        rps, cpu = f"rps_{count}", f"cpu_ms_per_request_{count}"
+        if cpu in us and cpu in them:
+            end = f"{_end(peer)}{'' if count == COUNTS[0] else f'_{count}'}{_end(mine)}"
+            found[f"rps_ratio{end}"] = us[rps] / them[rps]
+            found[f"cpu_ratio{end}"] = them[cpu] / us[cpu]
     return found
 
 

@@ -54,23 +54,23 @@ async def exchange(port: int, request: bytes, *, stream: bool = False) -> Reply:
 
 
 async def in_turns(
-    ports: Sequence[int], requests: Sequence[Iterator[bytes]], rounds: int
+    ports: Sequence[int], requests: Sequence[Iterator[bytes]], rounds: int, at_a_time: int
 ) -> list[Seen]:
-    """One request at a time, to each port in turn, in another order each round."""
+    """One request after another, so many to each port in turn, in another order each round."""
     loop = asyncio.get_running_loop()
     answered: asyncio.Future[Reply] = loop.create_future()
     connections = [Connection(port, lambda _, reply: answered.set_result(reply)) for port in ports]
     seen = [Seen(0.0) for _ in ports]
     draw = random.Random(0)
-    warm_up = max(3, rounds // 20)
-    for turn in range(warm_up + rounds):
+    for turn in range(1 + rounds):  # the first warms up
         for at in draw.sample(range(len(ports)), len(ports)):
-            answered = loop.create_future()
-            connections[at].send(next(requests[at]))
-            reply = await answered
-            if turn >= warm_up:
-                seen[at].add(reply)
-                seen[at].seconds += reply.ended - reply.began
+            for _ in range(at_a_time):
+                answered = loop.create_future()
+                connections[at].send(next(requests[at]))
+                reply = await answered
+                if turn:
+                    seen[at].add(reply)
+                    seen[at].seconds += reply.ended - reply.began
     for connection in connections:
         connection.close()
     return seen

@@ -27,6 +27,7 @@ STEP_S = 0.02
 TOKENS = 64
 COUNTS = (64, 256)
 _FEWEST, _MOST = 4, 8192
+_AT_A_TIME = 20
 _TRIES = 2  # something else may have had the machine
 
 
@@ -62,11 +63,13 @@ def check(subjects: Sequence[Measured]) -> None:
 
 
 def latency(subjects: Sequence[Measured], rounds: int) -> None:
-    """One request at a time, of one token: `p50_ms` and `p99_ms`."""
-    print(f"one at a time, {rounds} rounds", file=sys.stderr, flush=True)
+    """One request after another, of one token: `p50_ms` and `p99_ms`."""
+    print(f"one request after another, {rounds} rounds", file=sys.stderr, flush=True)
     asked = [requests(each.proxy.model, 1, stream=False) for each in subjects]
     ports = [each.proxy.port for each in subjects]
-    for each, seen in zip(subjects, uvloop.run(in_turns(ports, asked, rounds)), strict=True):
+    for each, seen in zip(
+        subjects, uvloop.run(in_turns(ports, asked, rounds, _AT_A_TIME)), strict=True
+    ):
         _latencies(each, [seen], "")
 
 
@@ -84,7 +87,7 @@ def open_latency(subjects: Sequence[Measured], rate: float, seconds: float, roun
 
 
 def throughput(subjects: Sequence[Measured], clients: int, seconds: float, rounds: int) -> None:
-    """A closed loop of one-token requests: `rps_N`, `cpu_ms_N` of each.
+    """A closed loop of one-token requests: `rps_N`, `cpu_ms_per_request_N` of each.
 
     And `predicted_share_N` of ours with a predictor.
     """
@@ -103,7 +106,7 @@ def throughput(subjects: Sequence[Measured], clients: int, seconds: float, round
         answered = sum(len(one.replies) for one in found)
         if each.proxy.pid is not None and answered:
             spent = sum(one.cpu_s for one in found)
-            each.figures[f"cpu_ms_{clients}"] = spent / answered * 1e3
+            each.figures[f"cpu_ms_per_request_{clients}"] = spent / answered * 1e3
     for each in _predicting(subjects):
         share = predicted(each.proxy.port).share_since(before[each.proxy.name])
         each.figures[f"predicted_share_{clients}"] = share

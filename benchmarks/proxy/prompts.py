@@ -1,4 +1,4 @@
-"""Requests that differ from each other: the demo prompts, each time with another number."""
+"""Requests that differ from each other: the demo prompts, with a number each time around."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ def requests(model: str, tokens: int, *, stream: bool, usage: bool = False) -> I
     usage: whether a stream is to end with its tokens counted.
     """
     prompts = _prompts()
-    body = b'{"model":"%b","messages":[{"role":"user","content":"%%b (%%d)"}],"max_tokens":%d%b}'
+    body = b'{"model":"%b","messages":[{"role":"user","content":"%%b %%d"}],"max_tokens":%d%b}'
     body %= (model.encode(), tokens, _STREAMED[stream + usage])
-    for number in itertools.count(next(_SERIES) * _APART):
-        content = body % (prompts[number % len(prompts)], number)
+    for number in _NUMBERS:
+        again, at = divmod(number, len(prompts))
+        content = body % (prompts[at], again)
         yield (
             b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
             b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
@@ -34,5 +35,4 @@ def _prompts() -> list[bytes]:
 
 
 _STREAMED = (b"", b',"stream":true', b',"stream":true,"stream_options":{"include_usage":true}')
-_SERIES = itertools.count()
-_APART = 10_000_000
+_NUMBERS = itertools.count()

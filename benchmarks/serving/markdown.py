@@ -9,6 +9,10 @@ MISSING = "–"
 _FIGURES = re.compile(r"\**-?\d|–$")
 
 _UNITS = (
+    ("rps_ratio", "×"),
+    ("rps", "1/s"),
+    ("per_second", "1/s"),
+    ("mb", "MB"),
     ("tok_s", "tok/s"),
     ("per_s", "1/s"),
     ("us", "µs"),

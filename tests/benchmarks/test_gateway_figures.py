@@ -70,14 +70,19 @@ def test_nothing_came_is_not_held() -> None:
 def test_added_is_what_direct_access_has_not() -> None:
     direct = measured("direct", p50_ms=1.0, open_p99_ms=2.0, ttft_ms_64=3.0, rps_64=100.0)
     ours = measured(
-        "minilm", p50_ms=2.5, open_p99_ms=9.0, ttft_ms_64=4.0, rps_64=50.0, cpu_ms_64=0.5
+        "minilm",
+        p50_ms=2.5,
+        open_p99_ms=9.0,
+        ttft_ms_64=4.0,
+        rps_64=50.0,
+        cpu_ms_per_request_64=0.5,
     )
     assert gateway.added(ours, direct) == {
         "added_p50_ms": 1.5,
         "added_open_p99_ms": 7.0,
         "added_ttft_ms_64": 1.0,
         "rps_64": 50.0,
-        "cpu_ms_64": 0.5,
+        "cpu_ms_per_request_64": 0.5,
     }
     assert gateway.added(direct, direct) == direct.figures
 
@@ -88,8 +93,18 @@ def test_the_predicted_share_is_that_of_requests_in_between() -> None:
 
 
 def test_more_is_better_in_every_ratio() -> None:
-    ours = {"rps_64": 50.0, "rps_256": 80.0, "cpu_ms_64": 0.5, "cpu_ms_256": 0.4}
-    peer = {"rps_64": 10.0, "rps_256": 20.0, "cpu_ms_64": 5.0, "cpu_ms_256": 2.0}
+    ours = {
+        "rps_64": 50.0,
+        "rps_256": 80.0,
+        "cpu_ms_per_request_64": 0.5,
+        "cpu_ms_per_request_256": 0.4,
+    }
+    peer = {
+        "rps_64": 10.0,
+        "rps_256": 20.0,
+        "cpu_ms_per_request_64": 5.0,
+        "cpu_ms_per_request_256": 2.0,
+    }
     found = gateway.ratios({"minilm": ours, "prior": ours, "vllm-router": peer})
     assert found == {
         "rps_ratio_vllm_router": 5.0,

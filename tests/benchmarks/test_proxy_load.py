@@ -134,7 +134,7 @@ def test_no_two_requests_are_the_same() -> None:
 
 def test_turns_ask_each_port_as_often(upstreams: Upstreams) -> None:
     asked = [requests("m", 1, stream=False) for _ in upstreams.ports]
-    seen = asyncio.run(in_turns(upstreams.ports, asked, 20))
+    seen = asyncio.run(in_turns(upstreams.ports, asked, 4, 5))
     assert [(len(one.replies), one.failures) for one in seen] == [(20, {}), (20, {})]
     for one in seen:
         assert one.seconds == pytest.approx(one.latencies().sum())

@@ -177,6 +177,8 @@ def test_figures_have_so_many_digits_as_say_something(value: float | None, text:
 def test_units_are_read_from_names_and_tables_keep_their_cells() -> None:
     names = ("tok_s_16", "server_handoff_p50_us", "ratio_4", "messages_per_s", "table_seconds", "x")
     assert [unit(name) for name in names] == ["tok/s", "µs", "×", "1/s", "s", ""]
+    rates = ("rps_64", "rps_ratio_litellm", "tokens_per_second_litellm", "cpu_ms_per_request_64")
+    assert [unit(name) for name in rates] == ["1/s", "×", "1/s", "ms"]
     made = table(["a", "b"], [["x|y", "1"], ["2", "–"]])
     assert made == "| a | b |\n| --- | ---: |\n| x\\|y | 1 |\n| 2 | – |"
     assert table(["a"], []) == "| a |\n| --- |"

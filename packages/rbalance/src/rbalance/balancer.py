@@ -141,6 +141,12 @@ class Balancer:
         try:
             foreseen = await self._foresight.of([each.request.prompt for each in batch])
             self._decide(batch, foreseen, clock())
+        except Exception as error:  # noqa: BLE001  reaches these requests; the next ones go on
+            self._stats.last_failure = repr(error)
+            _LOG.error("a batch was not decided", exc_info=error)
+            for each in batch:
+                if not each.answer.done():
+                    each.answer.set_exception(error)
         finally:
             for each in batch:
                 if not each.answer.done():

@@ -8,12 +8,14 @@ class RbalanceError(Exception):
 class ConfigError(RbalanceError):
     """A setting that makes no sense.
 
-    field: dotted path of the offending setting, e.g. `weights.quality` or `--k`.
+    field: dotted path of the offending setting, e.g. `weights.quality` or `--k`. message: what is
+    wrong with it.
     """
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
         self.field = field
+        self.message = message
 
 
 class TrainingError(RbalanceError):

@@ -105,7 +105,10 @@ def _prices(policy: Policy, batch: Batch, state: InstanceState) -> NDArray[np.fl
             np.where(np.isfinite(row[0]), row[0], 1)
             for row in (batch.predictions.quality, batch.predictions.length)
         )
-    count = len(state.view)
+    there = [at for at, tier in enumerate(state.tier) if tier is not None]
+    count = len(there)
+    alone = np.zeros((count, len(state.view)), np.bool_)
+    alone[np.arange(count), there] = True
 
     def repeated(column: NDArray[Any]) -> NDArray[Any]:
         return np.repeat(column, count, axis=0)
@@ -121,11 +124,13 @@ def _prices(policy: Policy, batch: Batch, state: InstanceState) -> NDArray[np.fl
         repeated(batch.predictions.length),
         np.empty(count, np.int32),
         np.empty(count, np.int32),
-        instances=np.eye(count, dtype=np.bool_),
+        instances=alone,
         terms=terms,
         commit=False,
     )
-    return terms[:, [0, 4, 5]]
+    prices = np.full((len(state.view), 3), np.nan)
+    prices[there] = terms[:, [0, 4, 5]]
+    return prices
 
 
 def _report(

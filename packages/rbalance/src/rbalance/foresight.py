@@ -58,9 +58,11 @@ class Foresight:
         """One row for each prompt, in time, whatever a predictor in a thread does."""
         try:
             if self._instant:
-                return self._predict(prompts)
-            async with self._turn:
-                return await self._ask(prompts)
+                return _checked(self._predict(prompts), prompts)
+            async with asyncio.timeout(self._deadline_s), self._turn:
+                return _checked(await self._ask(prompts), prompts)
+        except TimeoutError:
+            self._stats.predictor_late += 1
         except Exception as error:  # noqa: BLE001  a predictor's failure must not stop traffic
             self._stats.predictor_failed += 1
             self._stats.last_failure = repr(error)
@@ -72,11 +74,7 @@ class Foresight:
             self._stats.predictor_late += 1
             return self._fallback(len(prompts))
         self._busy = self._thread.submit(self._predict, prompts)
-        try:
-            return await asyncio.wait_for(asyncio.wrap_future(self._busy), self._deadline_s)
-        except TimeoutError:
-            self._stats.predictor_late += 1
-        return self._fallback(len(prompts))
+        return await asyncio.wrap_future(self._busy)
 
     def close(self) -> None:
         """Take no more calls; one that hangs is left to itself."""
@@ -84,3 +82,10 @@ class Foresight:
 
     def _fallback(self, requests: int) -> Foreseen:
         return Foreseen(self._prior.predictions(requests))
+
+
+def _checked(foreseen: Foreseen, prompts: Sequence[str]) -> Foreseen:
+    """Raises ValueError: not a row for each prompt."""
+    if (rows := len(foreseen.predictions.quality)) != len(prompts):
+        raise ValueError(f"{rows} predictions for {len(prompts)} prompts")
+    return foreseen

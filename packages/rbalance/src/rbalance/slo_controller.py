@@ -6,7 +6,7 @@ Beyond the article, whose outlook names it as open.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rbalance.errors import ConfigError
 from rbalance.weights import Weights
@@ -70,6 +70,10 @@ class SloController:
         """To be used now."""
         return self._slo.base.toward(self._slo.relief, self.share)
 
+    def rebase(self, base: Weights) -> None:
+        """Other weights to start from; the share of the way stays."""
+        self._slo = replace(self._slo, base=base)
+
     def observe(self, latency_s: float) -> None:
         """A request ended after so long."""
         self._sum += latency_s
@@ -79,7 +83,8 @@ class SloController:
         """Adjust by the mean of late; the weights to use from now on."""
         elapsed = now - self._moved_at
         mean = self._sum / self._count if self._count > _NEXT_TO_NOTHING else math.nan
-        self.share = next_share(self.share, mean, elapsed, self._slo)
+        step_s = min(elapsed, self._slo.window_s)  # what happened before has faded
+        self.share = next_share(self.share, mean, step_s, self._slo)
         fade = math.exp(-elapsed / self._slo.window_s)
         self._moved_at, self._sum, self._count = now, self._sum * fade, self._count * fade
         return self.weights

@@ -18,8 +18,11 @@ from trsched.errors import (
 
 _TYPES = {
     401: "authentication_error",
+    403: "permission_error",
+    408: "timeout_error",
     429: "rate_limit_error",
     500: "server_error",
+    502: "server_error",
     503: "service_unavailable_error",
     504: "timeout_error",
 }

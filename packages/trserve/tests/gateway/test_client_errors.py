@@ -22,7 +22,7 @@ from packages.trserve.tests.gateway.upstream_answers import (
 TOO_LONG = error_body("This model's maximum context length is 512.", "context_length_exceeded")
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422])
+@pytest.mark.parametrize("status", [400, 403, 409, 413, 422])
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_instances_4xx_is_the_clients(upstreams, gateways, status: int, stream: bool) -> None:
     """Status, body and headers come as they are, streamed or not (19); nothing counts against the
@@ -40,6 +40,28 @@ def test_an_instances_4xx_is_the_clients(upstreams, gateways, status: int, strea
     assert {each["breaker"] for each in gateway.instances().values()} == {"closed"}
     assert {each["state"] for each in gateway.instances().values()} == {"up"}
     gateway.wait_until_idle()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_404_is_the_gateways(upstreams, gateways, stream: bool) -> None:
+    """It named the model: another instance is asked, and this one is found to fail."""
+    body = error_body("no such model")
+    servers = upstreams(whole(body, status=404), polite)
+    gateway = gateways(servers, breaker={"failures": 1, "cooldown_s": 60})
+    for _ in range(4):
+        assert gateway.chat(stream=stream).headers["x-routebalance-instance"] == "b"
+    assert gateway.instances()["a"]["breaker"] == "open"
+    servers[1].answer = whole(body, status=404)
+    answer = gateway.chat(stream=stream)
+    assert (answer.status_code, answer.content) == (404, body)
+
+
+@pytest.mark.parametrize("status", [401, 407])
+def test_a_key_that_an_instance_refuses_is_the_gateways(upstreams, gateways, status: int) -> None:
+    """A client that hears 401 looks for its own key."""
+    gateway = gateways(upstreams(whole(error_body("wrong key"), status=status)))
+    answer = gateway.chat()
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_unauthorized")
 
 
 def test_a_400_as_a_stream_of_events_stays_a_400(upstreams, gateways) -> None:

@@ -59,7 +59,7 @@ def test_others_are_served_meanwhile(upstreams, gateways) -> None:
 def test_no_first_byte_in_time(upstreams, gateways, silent, stream: bool) -> None:
     """It is tried elsewhere; if there is nobody else, the client hears of the silence."""
     first, second = upstreams(silent, polite)
-    gateway = gateways([first, second], timeouts={**LATE, "first_byte_s": 0.4})
+    gateway = gateways([first, second], timeouts={**LATE, "first_byte_s": 0.4, "whole_s": 0.4})
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: gateway.chat(stream=stream), range(4)))
     assert {answer.headers["x-routebalance-instance"] for answer in answers} == {"b"}

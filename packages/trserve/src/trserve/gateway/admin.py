@@ -37,7 +37,8 @@ class InstanceReport(BaseModel):
     """An instance as it is. why: what the last health check said, where it said something.
 
     running, waiting, pending_tokens: this gateway's requests and others', as far as known.
-    telemetry_age_s: null before the first reading.
+    telemetry: the kind of server that the last reading was of. telemetry_age_s: null before the
+    first one.
     """
 
     name: str
@@ -50,6 +51,7 @@ class InstanceReport(BaseModel):
     running: int
     waiting: int
     pending_tokens: float
+    telemetry: str
     telemetry_age_s: float | None
     telemetry_failure: str
 
@@ -99,7 +101,11 @@ async def add_instance(request: Request, gateway: CurrentGateway) -> InstanceRep
         message = "The request body is not valid JSON in UTF-8."
         raise ApiError(400, message, code="invalid_json") from error
     try:
-        instance = gateway.add(converted(data, InstanceSpec, "body"), "body")
+        spec = converted(data, InstanceSpec, "body")
+        known = {each.api_key_env for each in gateway.deployment.gateway.instances}
+        if spec.api_key_env not in {None, *known}:  # else any variable could be read from afar
+            raise ConfigError("body.api_key_env", "is none that the configuration file uses")
+        instance = gateway.add(spec, "body")
     except ConfigError as error:
         field = error.field.removeprefix("body.")
         raise ApiError(
@@ -173,6 +179,7 @@ def report(gateway: Gateway, instance: Instance) -> InstanceReport:
         running=int(view.running[at]),
         waiting=int(view.waiting[at]),
         pending_tokens=float(view.pending_decode[at]),
+        telemetry=instance.telemetry,
         telemetry_age_s=None if age == float("inf") else round(age, 3),
         telemetry_failure=instance.telemetry_failure,
     )

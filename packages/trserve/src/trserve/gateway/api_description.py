@@ -14,6 +14,7 @@ _ANSWERS = {
     401: "The API key is missing or wrong",
     403: "The API key is not for this model",
     404: "No such model",
+    408: "The body did not come in time",
     413: "The body is too large",
     415: "The body is not declared as JSON",
     429: "Too many requests; `Retry-After` says when to try again",

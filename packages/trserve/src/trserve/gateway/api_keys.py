@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from trserve.gateway.keys_file import key_digest, read_keys
+from trserve.gateway.keys_file import KeyEntry, key_digest, read_keys
 from trserve.gateway.rate_limit import Limits, RateLimiter
 
 
@@ -35,6 +35,7 @@ class ApiKeys:
         """Raises ConfigError naming the file, the line and the field."""
         self._path = path
         self._by_digest: dict[bytes, Caller] = {}
+        self._entries: list[KeyEntry] = []
         self.reload()
 
     def find(self, key: bytes) -> Caller | None:
@@ -46,10 +47,11 @@ class ApiKeys:
         """Some key is an administrator's."""
         return any(caller.admin for caller in self._by_digest.values())
 
-    def reload(self) -> None:
+    def reload(self) -> bool:
         """Read the file again; names that are still there keep their accounts, even with a new key.
 
-        Raises ConfigError, as at the start; then all stays as it was.
+        Returns whether anything has changed. Raises ConfigError, as at the start; then all stays
+        as it was.
         """
         entries = read_keys(self._path)
         accounts = {caller.name: caller.limiter for caller in self._by_digest.values()}
@@ -60,4 +62,6 @@ class ApiKeys:
             limiter.change(limits)
             models = None if entry.models is None else frozenset(entry.models)
             callers[entry.digest] = Caller(entry.name, models, entry.admin, limiter)
-        self._by_digest = callers
+        changed = entries != self._entries
+        self._entries, self._by_digest = entries, callers
+        return changed

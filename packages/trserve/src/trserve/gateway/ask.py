@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -31,7 +31,7 @@ class RouteOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """
 
     weights: str | WeightShares | None = None
-    models: list[str] | None = None
+    models: Annotated[list[str], msgspec.Meta(max_length=100)] | None = None
     max_usd: float | None = None
     max_seconds: float | None = None
     explain: bool = False
@@ -86,6 +86,7 @@ def read_ask(body: bytes, kind: Kind | None) -> Ask:
     if not model:
         raise ApiError(400, "'model' is missing.", param="model", code="missing_parameter")
     options = _options(fields)
+    _check_extension(fields)
     stream = bool(_read(fields, "stream", bool | None))
     if kind == "chat":
         prompt, tokens, images = _conversation(fields)
@@ -142,6 +143,16 @@ def _options(fields: dict[str, Raw]) -> RouteOptions:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         message, _, path = str(error).partition(" - at `$")
         raise _wrong("routebalance" + path.rstrip("`"), message) from error
+
+
+def _check_extension(fields: dict[str, Raw]) -> None:
+    """`tokenrouter`, to which an instance may add: an object, or not there."""
+    if (raw := fields.get("tokenrouter")) is None:
+        return
+    if bytes(raw) == b"null":
+        del fields["tokenrouter"]
+    elif not bytes(raw).startswith(b"{"):
+        raise _wrong("tokenrouter", "must be an object")
 
 
 def _conversation(fields: dict[str, Raw]) -> tuple[str, int, bool]:

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 _MOST_HELD_BODY = 4 << 20  # a larger answer is passed on as it comes
 _MOST_ERROR_BODY = 1 << 20
+_READ_ON_S = 1.0
+
+_BUSY = (408, 429)
+_REFUSED = (401, 404, 407, *_BUSY)
+"""Of the gateway itself rather than of its client: it names the model there, and has the key."""
 
 
 class AttemptFailedError(Exception):
@@ -50,13 +55,15 @@ class Stored:
 class Progress:
     """What a try has brought. tokens: as counted by the instance, or of events so far.
 
-    on_tokens: told of tokens so far. broken: the stream ended too soon, after its first byte.
+    on_tokens: told of tokens so far. stalled_s: seconds that the client did not read. broken: the
+    stream ended too soon, after its first byte.
     """
 
     on_tokens: Callable[[int], None]
     status: int = 0
     tokens: int = 0
     prompt_tokens: int = 0
+    stalled_s: float = 0.0
     broken: str = ""
 
 
@@ -97,7 +104,12 @@ class Attempt:
         self._loop = asyncio.get_running_loop()
 
     async def run(
-        self, session: aiohttp.ClientSession, url: str, body: bytes, headers: dict[str, str]
+        self,
+        session: aiohttp.ClientSession,
+        url: str,
+        body: bytes,
+        headers: dict[str, str],
+        limits: aiohttp.ClientTimeout,
     ) -> None:
         """Raises AttemptFailedError before the first byte; after it, what breaks ends the answer.
 
@@ -106,7 +118,7 @@ class Attempt:
         self._flight.enter("first byte", self._loop.time())
         try:
             async with session.post(
-                url, data=body, headers=headers, allow_redirects=False
+                url, data=body, headers=headers, timeout=limits, allow_redirects=False
             ) as response:
                 self._progress.status = response.status
                 await self._pass_on(response)
@@ -119,8 +131,10 @@ class Attempt:
 
     async def _pass_on(self, response: aiohttp.ClientResponse) -> None:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if response.status >= 500 or response.status in (408, 429):
+        if response.status >= 500 or response.status in _REFUSED:
             raise await self._refused(response)
+        if 300 <= response.status < 400:
+            raise self._failure("garbage", "sends its clients elsewhere")
         if kind == "text/event-stream":
             await self._events(response)
         elif kind == "application/json" or response.status != 200:
@@ -134,28 +148,35 @@ class Attempt:
             body += data
             if len(body) > _MOST_ERROR_BODY:
                 break
-        overload = response.status in (408, 429)
-        stored = Stored(response.status, self._headers(response), body)
-        return AttemptFailedError(f"status {response.status}", stored, at_fault=not overload)
+        status = response.status
+        if status in (401, 407):
+            return self._failure("unauthorized", "does not take the gateway's key")
+        stored = Stored(status, self._headers(response), body)
+        return AttemptFailedError(f"status {status}", stored, at_fault=status not in _BUSY)
 
     async def _events(self, response: aiohttp.ClientResponse) -> None:
         blocks, progress = EventBlocks(), self._progress
         flight, reply, now = self._flight, self._reply, self._loop.time
         async for data in response.content.iter_any():
             block = blocks.push(data)
-            flight.touched = now()
+            came = flight.touched = now()
             if not block:
                 continue
             progress.tokens = blocks.events
             progress.on_tokens(blocks.events)
             if not reply.begun:
-                flight.begun = True
                 await reply.start(response.status, self._headers(response), events=True)
                 if self._note:
                     block = b": routebalance " + self._note + b"\n\n" + block
+            if blocks.done:
+                self._count(blocks.usage)
+                await self._finish(block)
+                await _read_on(response)
+                return
             flight.phase = "client"
             await reply.write(block)
             flight.enter("streaming", now())
+            progress.stalled_s += flight.touched - came
         if not reply.begun:
             raise self._failure("empty", "sent an empty stream")
         self._count(blocks.usage)
@@ -163,7 +184,13 @@ class Attempt:
         if rest is None:
             await self._broken("the stream ended before [DONE]")
         else:
-            await reply.write(rest, more=False)
+            await self._finish(rest)
+
+    async def _finish(self, data: bytes) -> None:
+        """The last piece; what comes after it is nobody's to interrupt."""
+        self._flight.enter("client", self._loop.time())
+        await self._reply.write(data, more=False)
+        self._flight.over()
 
     async def _body(self, response: aiohttp.ClientResponse) -> None:
         parts, size = [], 0
@@ -191,21 +218,20 @@ class Attempt:
             body = b"{" + fields + comma + b'"routebalance":' + self._note + b"}"
         headers = self._headers(response)
         headers.append((b"content-length", str(len(body)).encode()))
-        self._flight.begun = True
-        self._flight.phase = "client"
         await self._reply.start(response.status, headers)
-        await self._reply.write(body, more=False)
+        await self._finish(body)
 
     async def _large_body(self, response: aiohttp.ClientResponse, held: bytes) -> None:
         flight, now = self._flight, self._loop.time
-        flight.begun = True
         await self._reply.start(response.status, self._headers(response))
+        flight.enter("client", now())
         await self._reply.write(held)
+        flight.enter("streaming", now())
         async for data in response.content.iter_any():
-            flight.phase = "client"
+            flight.enter("client", now())
             await self._reply.write(data)
             flight.enter("streaming", now())
-        await self._reply.write(b"", more=False)
+        await self._finish(b"")
 
     async def _broken(self, why: str) -> None:
         """The instance stopped in the middle: try elsewhere if nothing was sent, else say so."""
@@ -226,6 +252,14 @@ class Attempt:
     def _failure(self, reason: str, said: str) -> AttemptFailedError:
         answer = ApiError(502, f"Instance {self._name} {said}.", code=f"upstream_{reason}")
         return AttemptFailedError(reason, answer)
+
+
+async def _read_on(response: aiohttp.ClientResponse) -> None:
+    """To the end of an answer that is complete, so that its connection can be used again."""
+    with suppress(TimeoutError, aiohttp.ClientError):
+        async with asyncio.timeout(_READ_ON_S):
+            async for _ in response.content.iter_any():
+                pass
 
 
 def _usage_of(body: bytes) -> _Usage | None:

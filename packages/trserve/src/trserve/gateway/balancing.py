@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rbalance import BalancerStats, Predictor, Weights
     from rbalance.mapped_predictor import PredictAs
     from rbalance.policies.policy import Policy
+    from rbalance.tpot.heads import TpotHeads
     from rbalance.tpot.model import TpotModel
     from trserve.gateway.gateway_metrics import GatewayMetrics
 
@@ -41,19 +42,26 @@ T = TypeVar("T")
 
 _TOO_MANY_ANSWERS = ("tabi", "cocktail")
 _EVERY_S = 1.0  # so often an SLO moves the weights
+_STALE_AFTER, _FORGOTTEN_AFTER = 5, 50  # missed readings; not before 1 and 10 s
 
 
 @dataclass(slots=True)
 class Balancing:
-    """What decides. `place` tells what learns by instance of a new one."""
+    """What decides. `place` tells what learns by instance of a new one.
+
+    slo: where the weights lean to, None for none. tiers: those that times per token are known of,
+    None for all.
+    """
 
     state: InstanceState
     policy: Policy
     predictor: Predictor
     deadline_s: float
     tpot: TpotModel | None
-    slo: SloController | None
-    _moved_at: float = field(default=0.0)
+    slo: SloSettings | None
+    tiers: frozenset[str] | None
+    _controller: SloController | None = None
+    _moved_at: float = 0.0
 
     def foresight(self, stats: BalancerStats, metrics: GatewayMetrics) -> Foresight:
         """Predictions for batches, as this pool wants them."""
@@ -68,10 +76,16 @@ class Balancing:
         instant = predictor.instant
         return Foresight(predict, predictor.prior, self.deadline_s, stats, instant)
 
+    def check_tier(self, name: str, field: str) -> None:
+        """Raises ConfigError naming `field`: nothing is known of instances of that tier."""
+        if self.tiers is not None and name not in self.tiers:
+            known = ", ".join(sorted(self.tiers))
+            raise ConfigError(field, f"no TPOT head for {name!r}; there are {known}")
+
     def place(self, number: int, tier: Tier) -> None:
-        """An instance has come. Raises ConfigError: of a tier that nothing is known of."""
-        if (tpot := self.tpot) is not None:
-            _named("tier", lambda: tpot.place(number, tier))
+        """An instance has come, of a tier that was checked."""
+        if self.tpot is not None:
+            self.tpot.place(number, tier)
 
     @property
     def weights(self) -> Weights | None:
@@ -81,16 +95,24 @@ class Balancing:
     def configure(self, config: GatewayConfig) -> None:
         """Other weights from now on."""
         if isinstance(self.policy, RouteBalance):
-            self.policy.weights = weights_of(config.weights, "weights")
+            base = weights_of(config.weights, "weights")
+            if self._controller is None:
+                self.policy.weights = base
+            else:
+                self._controller.rebase(base)
+                self.policy.weights = self._controller.weights
             self.slo = _slo(config)
 
     def ended(self, seconds: float, now: float) -> None:
-        """A request took so long."""
-        if self.slo is not None and isinstance(self.policy, RouteBalance):
-            self.slo.observe(seconds)
-            if now - self._moved_at >= _EVERY_S:
-                self._moved_at = now
-                self.policy.weights = self.slo.move(now)
+        """A request was served in so long."""
+        if self.slo is None or not isinstance(self.policy, RouteBalance):
+            return
+        if self._controller is None:
+            self._controller = SloController(self.slo, now)
+        self._controller.observe(seconds)
+        if now - self._moved_at >= _EVERY_S:
+            self._moved_at = now
+            self.policy.weights = self._controller.move(now)
 
 
 def open_balancing(config: GatewayConfig) -> Balancing:
@@ -111,10 +133,19 @@ def open_balancing(config: GatewayConfig) -> Balancing:
     )
     predictor = _predictor(config)
     capacity = max(1, len(config.instances) + config.spare)
-    state = InstanceState(cluster, predictor.prior.length.tolist(), capacity=capacity)
-    tpot = _named("tpot", lambda: _tpot(config, capacity))
+    state = InstanceState(
+        cluster,
+        predictor.prior.length.tolist(),
+        capacity=capacity,
+        stale_s=max(1.0, _STALE_AFTER * config.checks.telemetry_s),
+        forget_s=max(10.0, _FORGOTTEN_AFTER * config.checks.telemetry_s),
+    )
+    heads = _heads(config)
+    tiers = None if heads is None else frozenset(heads.boosters)
+    tpot = _named("tpot", lambda: _tpot(config, capacity, heads))
     policy = _named("policy", lambda: _policy(config, cluster, predictor, tpot))
-    return Balancing(state, policy, predictor, config.predict_deadline_s, tpot, _slo(config))
+    deadline_s = config.predict_deadline_s
+    return Balancing(state, policy, predictor, deadline_s, tpot, _slo(config), tiers)
 
 
 def _policy(
@@ -152,30 +183,36 @@ def _knn(folder: Path) -> Predictor:
     return predictor
 
 
-def _tpot(config: GatewayConfig, capacity: int) -> TpotModel | None:
-    if config.tpot == "static":
+def _heads(config: GatewayConfig) -> TpotHeads | None:
+    if config.tpot in ("static", "online"):
         return None
+    from rbalance.tpot.heads_artefact import load_heads
+
+    return _named("tpot", lambda: load_heads(Path(config.tpot)))
+
+
+def _tpot(config: GatewayConfig, capacity: int, heads: TpotHeads | None) -> TpotModel | None:
+    if heads is not None:
+        from rbalance.tpot.xgboost_tpot import XgboostTpot
+
+        return XgboostTpot(heads, [None] * capacity)
     if config.tpot == "online":
         from rbalance.tpot.online import OnlineTpot
 
         return OnlineTpot([1.0] * capacity)
-    from rbalance.tpot.heads_artefact import load_heads
-    from rbalance.tpot.xgboost_tpot import XgboostTpot
-
-    return XgboostTpot(load_heads(Path(config.tpot)), [None] * capacity)
+    return None
 
 
-def _slo(config: GatewayConfig) -> SloController | None:
+def _slo(config: GatewayConfig) -> SloSettings | None:
     if config.slo is None:
         return None
-    base = weights_of(config.weights, "weights")
-    return SloController(SloSettings(target_s=config.slo.target_s, base=base))
+    return SloSettings(target_s=config.slo.target_s, base=weights_of(config.weights, "weights"))
 
 
 def _named(field: str, load: Callable[[], T]) -> T:
     try:
         return load()
     except BalanceConfigError as error:
-        raise ConfigError(error.field, str(error).partition(": ")[2]) from error
+        raise ConfigError(error.field, error.message) from error
     except (RbalanceError, OSError) as error:
         raise ConfigError(field, str(error)) from error

@@ -78,6 +78,10 @@ class CircuitBreaker:
             self._failures = 0
             self._open_until = None
 
+    def gave_up(self) -> None:
+        """A request, perhaps the probe, ended and told nothing: another may follow."""
+        self._probe_until = 0.0
+
     def _open(self, now: float, cooldown: float) -> None:
         self._cooldown = cooldown
         self._open_until = now + cooldown

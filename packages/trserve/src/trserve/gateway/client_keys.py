@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
@@ -16,7 +16,7 @@ from trserve.gateway.rate_limit import Limits, RateLimiter
 from trserve.middleware.api_key import CALLER_KEY
 
 if TYPE_CHECKING:
-    from trserve.gateway.dispatcher import Trip
+    from trserve.gateway.ask import Ask
     from trserve.gateway.rate_limit import Refusal
     from trserve.settings import GatewaySettings
 
@@ -58,19 +58,23 @@ class ClientKeys:
         return None if self._file is None else self._file.find(key)
 
     def reload(self) -> bool:
-        """Read the file again, if there is one. Raises ConfigError, and nothing has changed."""
-        if self._file is not None:
-            self._file.reload()
-        return self._file is not None
+        """Read the file again, if there is one; whether it has changed.
+
+        Raises ConfigError, and then nothing has.
+        """
+        return self._file is not None and self._file.reload()
 
     @contextmanager
-    def admitted(self, scope: Scope, trip: Trip) -> Iterator[None]:
-        """While a request is under way. Raises ApiError: not with this key, or not now."""
+    def admitted(self, scope: Scope, ask: Ask, used: Callable[[], int]) -> Iterator[None]:
+        """While a request is under way. Raises ApiError: not with this key, or not now.
+
+        used: asked at the end, how many tokens it came to.
+        """
         caller: Caller | None = scope.get(CALLER_KEY)
         if caller is None or caller is self._anybody:
             yield
             return
-        ask, loop = trip.ask, asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
         for name in (ask.model, *(ask.options.models or ())):
             if not caller.may_use(name):
                 message = f"This key is not for the model {name!r}."
@@ -82,10 +86,7 @@ class ClientKeys:
         try:
             yield
         finally:
-            progress = trip.progress
-            used = 0 if progress is None else progress.tokens
-            read = ask.prompt_tokens if progress is None else progress.prompt_tokens
-            caller.limiter.release(loop.time(), expected, (read or ask.prompt_tokens) + used)
+            caller.limiter.release(loop.time(), expected, used())
 
 
 class AdminKeys:

@@ -53,8 +53,8 @@ class ModelSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
     price_out: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     tpot_s: Seconds = 0.02
     prefill_rate: Annotated[float, msgspec.Meta(gt=0)] = 5000.0
-    slots: Annotated[int, msgspec.Meta(ge=1)] = 64
-    context: Annotated[int, msgspec.Meta(ge=1)] = 32_768
+    slots: Annotated[int, msgspec.Meta(ge=1, lt=2**31)] = 64
+    context: Annotated[int, msgspec.Meta(ge=1, lt=2**31)] = 32_768
     capabilities: tuple[Capability, ...] = CAPABILITIES
 
 
@@ -94,8 +94,8 @@ class InstanceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_o
     metrics_path: str | None = "/metrics"
     tier: str | None = None
     tpot_s: Seconds | None = None
-    slots: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    context: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    slots: Annotated[int, msgspec.Meta(ge=1, lt=2**31)] | None = None
+    context: Annotated[int, msgspec.Meta(ge=1, lt=2**31)] | None = None
 
 
 class AliasSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -106,13 +106,15 @@ class AliasSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
 
 
 class Timeouts(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Seconds: to connect, until the first byte of an answer, and between two pieces of it.
+    """Seconds: to connect, until the first byte of a stream, and between two pieces of it.
 
-    client_s: how long a client may read nothing of what there is.
+    whole_s: until an answer that is no stream. client_s: how long a client may read nothing of what
+    there is, or take to send its request.
     """
 
     connect_s: Seconds = 2.0
     first_byte_s: Seconds = 120.0
+    whole_s: Seconds = 600.0
     idle_s: Seconds = 60.0
     client_s: Seconds = 300.0
 
@@ -244,7 +246,7 @@ def weights_of(given: str | WeightShares, field: str) -> Weights:
             return parse_weights(given)
         return Weights(given.quality, given.cost, given.latency)
     except BalanceConfigError as error:
-        raise ConfigError(field, str(error).partition(": ")[2]) from error
+        raise ConfigError(field, error.message) from error
 
 
 def _converted(data: dict[str, Any]) -> GatewayConfig:

@@ -8,9 +8,9 @@ import msgspec
 
 if TYPE_CHECKING:
     from rbalance import Routed
-    from trserve.gateway.dispatcher import Trip
     from trserve.gateway.instance import Instance
     from trserve.gateway.reply import Headers
+    from trserve.gateway.trip import Trip
 
 
 def decision_headers(instance: Instance, routed: Routed, trip: Trip) -> Headers:

@@ -6,29 +6,28 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import aiohttp
 import structlog
 
 from rbalance import NoInstanceError
+from rbalance.policies.route_balance import RouteBalance
 from trserve.errors import ApiError
 from trserve.gateway.attempt import Attempt, AttemptFailedError, Progress, Stored
 from trserve.gateway.decision import decision_headers, decision_note, reason_of
 from trserve.gateway.flight import Flight, Stop, stopped_error
+from trserve.gateway.retry_budget import RetryBudget, RetrySettings
 
 if TYPE_CHECKING:
-    from rbalance import Balancer, InstanceState, Routed, RouteRequest, Terms
+    from rbalance import Balancer, InstanceState, Routed, RouteRequest, Weights
     from rbalance.policies.policy import Policy
-    from trserve.gateway.ask import Ask
+    from trserve.gateway.config import GatewayConfig
     from trserve.gateway.gateway_metrics import GatewayMetrics
     from trserve.gateway.instance import Instance
     from trserve.gateway.pool import Pool
-    from trserve.gateway.reply import Reply
-    from trserve.gateway.retry_budget import RetryBudget
     from trserve.gateway.route_requests import RouteRequests
-    from trserve.gateway.tracing import RequestSpan
+    from trserve.gateway.trip import Trip
 
 _log = structlog.get_logger("trserve.gateway")
 
@@ -36,32 +35,8 @@ _PROGRESS_EVERY = 16  # tokens: so often a stream's instance is told to have les
 _SAME_AGAIN = ("broken", "empty")  # a kept-alive connection may have died, its server may not
 
 
-@dataclass(slots=True)
-class Trip:
-    """One request through the gateway, for logs and metrics. not_on: instances that failed it."""
-
-    ask: Ask
-    path: str
-    headers: dict[str, str]
-    flight: Flight
-    reply: Reply
-    span: RequestSpan
-    tries: int = 0
-    not_on: tuple[int, ...] = ()
-    failed: AttemptFailedError | None = None
-    instance: Instance | None = None
-    progress: Progress | None = None
-    first_at: float | None = None
-    terms: Terms | None = None
-    decided_at: float = 0.0
-
-    def decided_s(self, now: float) -> float:
-        """Seconds since the last decision."""
-        return now - self.decided_at
-
-
 class Dispatcher:
-    """Everything that `fly` needs; attempts and timeouts may be changed between requests."""
+    """Everything that `fly` needs; `configure` comes first."""
 
     def __init__(
         self,
@@ -73,10 +48,8 @@ class Dispatcher:
         session: aiohttp.ClientSession,
         budget: RetryBudget,
         metrics: GatewayMetrics,
-        attempts: int,
     ) -> None:
-        self.pool = pool
-        self.attempts = attempts
+        self._pool = pool
         self._requests = requests
         self._balancer = balancer
         self._state = state
@@ -86,6 +59,12 @@ class Dispatcher:
         self._metrics = metrics
         self._keys = itertools.count()
         self._loop = asyncio.get_running_loop()
+
+    def configure(self, config: GatewayConfig) -> None:
+        """Try so often, and so long, from now on."""
+        self._attempts = config.retries.attempts
+        self._budget.change(RetrySettings(share=config.retries.budget))
+        self._timeout = aiohttp.ClientTimeout(sock_connect=config.timeouts.connect_s)
 
     async def fly(self, trip: Trip) -> None:
         """Answer it. Raises ApiError where nothing has been sent to the client yet."""
@@ -117,13 +96,14 @@ class Dispatcher:
         flight = trip.flight
         asked_at = self._loop.time()
         flight.enter("waiting", asked_at)
-        trip.instance = trip.progress = trip.first_at = trip.terms = None
+        trip.undecided()
         with trip.span.decide() as deciding:
             routed = await self._balancer.route(request)
             trip.decided_at = self._loop.time()
             self._metrics.decision_took(trip.decided_at - asked_at)
-            instance = self.pool.find(routed.instance)
-            if instance is None:  # removed since the decision
+            instance = self._pool.find(routed.instance)
+            # removed since the decision; its number may have a new owner already
+            if instance is None or request.key not in self._state.in_flight:
                 return False
             deciding.decided(instance.name, instance.spec.model, reason_of(routed, trip))
         trip.instance = instance
@@ -153,24 +133,29 @@ class Dispatcher:
         self, trip: Trip, request: RouteRequest, instance: Instance, routed: Routed
     ) -> None:
         trip.progress = progress = Progress(lambda tokens: self._wrote(trip, request, tokens))
-        trip.terms = routed.terms
+        trip.terms, trip.weights = routed.terms, request.weights or self._weights()
         told = decision_headers(instance, routed, trip)
         note = decision_note(instance, routed, trip) if trip.ask.options.explain else b""
         attempt = Attempt(instance.name, trip.reply, trip.flight, progress, told, note)
-        began = self._loop.time()
         headers = {**trip.headers, **instance.headers}
         try:
             with trip.span.upstream(instance.name, instance.spec.model, headers) as trying:
                 body = instance.body(trip.ask.fields)
-                await attempt.run(self._session, instance.url + trip.path, body, headers)
+                url = instance.url + trip.path
+                await attempt.run(self._session, url, body, headers, self._timeout)
                 trying.answered(progress.status)
         except AttemptFailedError as error:
             if error.at_fault:
                 self._fault(instance, error.reason)
+            else:  # it is busy or has no room, but it answers
+                self._answers(instance)
             raise
         except asyncio.CancelledError:
-            if trip.flight.stopped == "timeout":
+            # an answer that is no stream may just be long
+            if trip.flight.stopped == "timeout" and trip.flight.stream:
                 self._fault(instance, "timeout")
+            else:
+                instance.breaker.gave_up()
             raise
         if progress.broken:
             self._fault(instance, progress.broken)
@@ -181,19 +166,21 @@ class Dispatcher:
                 why=progress.broken,
             )
             return
-        if instance.breaker.state(began) != "closed":
-            instance.breaker.succeeded(self._loop.time())
-            self.pool.judge(instance)
-        else:
-            instance.breaker.succeeded(began)
+        self._answers(instance)
+
+    def _weights(self) -> Weights | None:
+        return self._policy.weights if isinstance(self._policy, RouteBalance) else None
 
     def _wrote(self, trip: Trip, request: RouteRequest, tokens: int) -> None:
         if not tokens:  # comments, which servers send while a request waits
             return
-        if trip.first_at is None or tokens % _PROGRESS_EVERY == 0:
+        if trip.first_at is None or tokens - trip.told >= _PROGRESS_EVERY:
             now = self._loop.time()
             if trip.first_at is None:
                 trip.first_at = now
+                assert trip.instance is not None
+                self._answers(trip.instance)
+            trip.told = tokens
             self._state.progress(request.key, tokens, now)
 
     def _landed(self, trip: Trip, request: RouteRequest) -> None:
@@ -203,7 +190,17 @@ class Dispatcher:
             self._state.progress(request.key, trip.progress.tokens, now)
         flight = self._state.release(request.key, now)
         if flight is not None and flight.written > 1 and trip.first_at is not None:
-            self._policy.observe(flight.instance, flight.written - 1, now - trip.first_at, now)
+            stalled = 0.0 if trip.progress is None else trip.progress.stalled_s
+            seconds = now - trip.first_at - stalled
+            self._policy.observe(flight.instance, flight.written - 1, seconds, now)
+
+    def _answers(self, instance: Instance) -> None:
+        """It has shown that it lives."""
+        now = self._loop.time()
+        closed = instance.breaker.state(now) == "closed"
+        instance.breaker.succeeded(now)
+        if not closed:
+            self._pool.judge(instance)
 
     def _fault(self, instance: Instance, why: str) -> None:
         opened = instance.breaker.opened
@@ -211,23 +208,33 @@ class Dispatcher:
         if instance.breaker.opened != opened:
             self._metrics.breaker_opened(instance.name)
             _log.warning("instance left alone", instance=instance.name, why=why)
-        self.pool.judge(instance)
+        self._pool.judge(instance)
 
     def _again(self, trip: Trip, error: AttemptFailedError) -> bool:
         """Whether another try is in order, which is then counted."""
-        if error.reason == "context" and not self._requests.wider(trip.ask, trip.instance):
-            return False
-        if trip.tries >= self.attempts or not self._budget.spend(self._loop.time()):
-            return False
         assert trip.instance is not None
+        narrow = error.reason == "context"
+        if narrow and not self._requests.wider(trip.ask, trip.instance):
+            return False
+        if trip.tries >= self._attempts or not self._budget.spend(self._loop.time()):
+            return False
         trip.not_on += (trip.instance.number,)
+        if narrow:  # nor on any with as little room
+            trip.not_on += tuple(
+                each.number
+                for each in self._pool.instances
+                if each.context <= trip.instance.context
+            )
         self._retried(trip, error.reason)
         return True
 
     def _same_again(self, trip: Trip) -> bool:
-        """Nobody else may have it: the one that broke off may, once more."""
+        """Nobody else may have it: the one that broke off may, once more after each try."""
         if trip.failed is None or trip.failed.reason not in _SAME_AGAIN or not trip.not_on:
             return False
+        if trip.retried_same == trip.tries:
+            return False
+        trip.retried_same = trip.tries
         trip.not_on = ()
         return True
 
@@ -237,7 +244,7 @@ class Dispatcher:
         if trip.reply.begun:
             await trip.reply.break_off(error)
             return False
-        if why == "instance removed":
+        if why in ("instance removed", "instance down"):
             return True
         if why == "timeout":
             trip.failed = AttemptFailedError(why, error)

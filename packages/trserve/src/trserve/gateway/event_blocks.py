@@ -21,14 +21,15 @@ class NotEventsError(Exception):
 
 
 class EventBlocks:
-    """events: of data, so far; about one token each."""
+    """events: of data, so far; about one token each. done: [DONE] has come."""
 
-    __slots__ = ("_ended", "_finished", "_held", "_usage", "events")
+    __slots__ = ("_failed", "_finished", "_held", "_usage", "done", "events")
 
     def __init__(self) -> None:
         self._held = b""
         self._usage = b""
-        self._ended = False
+        self._failed = False
+        self.done = False
         self._finished = False
         self.events = 0
 
@@ -57,7 +58,9 @@ class EventBlocks:
         ended, and those that leave out the blank line after it are understood by clients, too.
         """
         held = self._held
-        complete = self._ended or _DONE.search(held) or (self._finished and not held.strip())
+        complete = (
+            self.done or self._failed or _DONE.search(held) or (self._finished and not held.strip())
+        )
         return held if complete else None
 
     @property
@@ -71,8 +74,10 @@ class EventBlocks:
         self.events += block.count(b"data:")
         if b'"finish_reason":"' in block or b'"finish_reason": "' in block:
             self._finished = True
-        if _DONE.search(block[-_TAIL:]) or b'"error":{' in block or b'"error": {' in block:
-            self._ended = True
+        if b'"error":{' in block or b'"error": {' in block:
+            self._failed = True
+        if _DONE.search(block[-_TAIL:]):
+            self.done = True
         if b'"completion_tokens"' in block:
             self._usage = block
 

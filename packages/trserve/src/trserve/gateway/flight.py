@@ -9,32 +9,40 @@ from trserve.errors import ApiError
 
 Phase = Literal["waiting", "first byte", "streaming", "client"]
 Stop = Literal[
-    "client left", "client stalled", "instance removed", "timeout", "deadline", "shutdown"
+    "client left",
+    "client stalled",
+    "instance removed",
+    "instance down",
+    "timeout",
+    "deadline",
+    "shutdown",
 ]
+_GOES_ON = ("instance removed", "instance down", "timeout")
+"""After these a request may be tried elsewhere."""
 
 
 class Flight:
     """The task that serves one request may be stopped from outside, with a reason.
 
     phase: what it waits for, since `touched` (the event loop's time): a decision or its turn, an
-    instance's first byte or next one, the client to read on. begun: bytes of an answer
-    have gone to the client, so nothing can be tried again. deadline: when it must be over.
+    instance's first byte or next one, the client to read on. stream: the answer is to come in
+    pieces; else its first byte is about its last. deadline: when it must be over.
     """
 
     __slots__ = (
         "_interrupts",
         "_over",
         "_task",
-        "begun",
         "deadline",
         "phase",
         "request_id",
         "started",
         "stopped",
+        "stream",
         "touched",
     )
 
-    def __init__(self, request_id: str, now: float, deadline: float) -> None:
+    def __init__(self, request_id: str, now: float, deadline: float, *, stream: bool) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._task = task
@@ -43,8 +51,8 @@ class Flight:
         self.request_id = request_id
         self.started = self.touched = now
         self.deadline = deadline
+        self.stream = stream
         self.phase: Phase = "waiting"
-        self.begun = False
         self.stopped: Stop | None = None
 
     def enter(self, phase: Phase, now: float) -> None:
@@ -53,11 +61,15 @@ class Flight:
         self.touched = now
 
     def stop(self, why: Stop) -> None:
-        """Interrupt what it is doing; the first reason stands."""
-        if self.stopped is None and not self._over:
+        """Interrupt what it is doing; of two reasons the one that ends it stands."""
+        if self._over:
+            return
+        if self.stopped is None:
             self.stopped = why
             self._interrupts += 1
             self._task.cancel()
+        elif self.stopped in _GOES_ON and why not in _GOES_ON:
+            self.stopped = why  # before the task has heard of the first
 
     def interrupted(self) -> Stop | None:
         """For the task itself, on CancelledError: why; None if somebody else cancelled it.
@@ -69,13 +81,17 @@ class Flight:
             return None
         self._interrupts = 0
         self._task.uncancel()
-        if why in ("instance removed", "timeout"):
+        if why in _GOES_ON:
             self.stopped = None
         return why
 
+    def over(self) -> None:
+        """The client has its whole answer: nothing interrupts what is left to do."""
+        self._over = True
+
     async def settle(self) -> None:
         """At the end, for the task itself: an interrupt that came too late hits nothing else."""
-        self._over = True
+        self.over()
         if self._interrupts:
             try:
                 await asyncio.sleep(0)

@@ -16,13 +16,12 @@ from rbalance import AdaptiveSizing, Balancer, BalancerStats, NaturalSizing
 from trserve.errors import ApiError
 from trserve.gateway.balancing import Balancing
 from trserve.gateway.client_keys import ClientKeys
-from trserve.gateway.dispatcher import Dispatcher, Trip
+from trserve.gateway.dispatcher import Dispatcher
 from trserve.gateway.gateway_metrics import GatewayMetrics
 from trserve.gateway.health_checker import HealthChecker
-from trserve.gateway.instance_collector import InstanceRow
+from trserve.gateway.instance_rows import instance_rows
 from trserve.gateway.pool import Pool
-from trserve.gateway.regret import regret_estimate
-from trserve.gateway.retry_budget import RetryBudget, RetrySettings
+from trserve.gateway.retry_budget import RetryBudget
 from trserve.gateway.route_requests import RouteRequests
 from trserve.gateway.telemetry_scraper import TelemetryScraper
 from trserve.gateway.tracing import Tracing
@@ -34,8 +33,11 @@ if TYPE_CHECKING:
     from trserve.gateway.instance import Instance
     from trserve.gateway.local_groups import GroupServer
     from trserve.gateway.telemetry_text import Reading
+    from trserve.gateway.trip import Trip
 
 _log = structlog.get_logger("trserve.gateway")
+
+_KEEP_ALIVE_S = 4.0  # uvicorn's servers, most of those there are, hang up after 5
 
 
 class Gateway:
@@ -57,10 +59,10 @@ class Gateway:
         self.balancing = balancing
         self.state = balancing.state
         self.stats = BalancerStats()
-        self.pool = Pool(config, self.state, groups, balancing.place)
+        self.pool = Pool(config, balancing, groups)
         self.requests = RouteRequests(config, self.pool)
         self.watchdog = Watchdog(config.timeouts)
-        self.metrics = GatewayMetrics(self.rows, self.stats)
+        self.metrics = GatewayMetrics(lambda: instance_rows(self), self.stats)
         self.tracing = tracing
         self.keys = ClientKeys.of(deployment.server)
         self.draining = False
@@ -77,11 +79,9 @@ class Gateway:
 
     async def _open(self) -> None:
         config, enter = self.deployment.gateway, self._stack.enter_async_context
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=config.timeouts.connect_s)
         session = await enter(
             aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
-                timeout=limits,
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S),
                 auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
@@ -102,10 +102,10 @@ class Gateway:
             self.state,
             self.balancing.policy,
             session,
-            RetryBudget(RetrySettings(share=config.retries.budget)),
+            RetryBudget(),
             self.metrics,
-            config.retries.attempts,
         )
+        self.dispatcher.configure(config)
         checks = config.checks
         self._scraper = TelemetryScraper(session, checks.telemetry_s, checks.telemetry_timeout_s)
         self._health = HealthChecker(session, checks.health_s, checks.health_timeout_s)
@@ -124,6 +124,7 @@ class Gateway:
         instance = self.pool.add(spec, field)
 
         def on_reading(reading: Reading) -> None:
+            instance.telemetry, instance.telemetry_failure = reading.kind, ""
             now = asyncio.get_running_loop().time()
             self.state.report(instance.number, reading.telemetry, now)
 
@@ -146,15 +147,25 @@ class Gateway:
 
     def remove(self, instance: Instance) -> None:
         """Forget it at once; see Pool.remove."""
-        self._scraper.unwatch(instance.name)
-        self._health.unwatch(instance.name)
+        self._unwatch(instance)
         self.pool.remove(instance)
         _log.info("instance removed", name=instance.name)
 
     def retire(self, instance: Instance) -> None:
         """Send it nothing more, and forget it once it has finished what it has."""
-        instance.on_empty = lambda: self.remove(instance)
-        self.pool.drain(instance)
+        self._unwatch(instance)
+        self.pool.retire(instance)
+        _log.info("instance retired", name=instance.name, in_flight=len(instance.flights))
+
+    def replace(self, instance: Instance) -> None:
+        """The same, and another may take its name at once."""
+        self.pool.release_name(instance)
+        self.retire(instance)
+
+    def _unwatch(self, instance: Instance) -> None:
+        if self.pool.named(instance.name) in (instance, None):
+            self._scraper.unwatch(instance.name)
+            self._health.unwatch(instance.name)
 
     def configure(self, deployment: GatewayDeployment) -> None:
         """Use what may change at run time of a configuration; instances are apart."""
@@ -163,7 +174,7 @@ class Gateway:
         self.pool.config = config
         self.requests.configure(config)
         self.watchdog.timeouts = config.timeouts
-        self.dispatcher.attempts = config.retries.attempts
+        self.dispatcher.configure(config)
         self.balancing.configure(config)
 
     @contextmanager
@@ -176,66 +187,13 @@ class Gateway:
         if len(flights) >= self.deployment.gateway.max_waiting:
             message = f"{len(flights)} requests are under way, as many as may be."
             raise ApiError(429, message, code="queue_full", headers={"retry-after": "1"})
-        with self.keys.admitted(scope, trip):
+        with self.keys.admitted(scope, trip.ask, lambda: trip.tokens):
             flights.add(trip.flight)
             try:
                 yield
             finally:
                 flights.discard(trip.flight)
                 self._check_empty()
-
-    def ended(self, trip: Trip) -> None:
-        """Count and log a request that has got its answer, or won't."""
-        now = asyncio.get_running_loop().time()
-        seconds = now - trip.flight.started
-        if trip.reply.begun:
-            model = None if trip.instance is None else trip.instance.spec.model
-            trip.span.answered(trip.reply.status, model)
-        if trip.progress is not None:
-            trip.span.used(trip.progress.prompt_tokens, trip.progress.tokens)
-        self.balancing.ended(seconds, now)
-        instance = "" if trip.instance is None else trip.instance.name
-        tokens = 0 if trip.progress is None else trip.progress.tokens
-        first = None if trip.first_at is None else trip.first_at - trip.flight.started
-        self.metrics.finished(instance, tokens, seconds, first)
-        weights = trip.ask.weights or self.balancing.weights
-        if trip.terms is not None and weights is not None and trip.reply.status == 200:
-            self.metrics.regretted(regret_estimate(trip.terms, weights, trip.decided_s(now)))
-        if self.deployment.server.access_log:
-            _log.info(
-                "request finished",
-                request_id=trip.flight.request_id,
-                path=trip.path,
-                asked=trip.ask.model,
-                instance=instance,
-                model="" if trip.instance is None else trip.instance.spec.model,
-                status=trip.reply.status,
-                tries=trip.tries,
-                completion_tokens=tokens,
-                ttft_s=None if first is None else round(first, 4),
-                seconds=round(seconds, 4),
-                predicted_s=None if trip.terms is None else round(trip.terms.seconds, 4),
-            )
-
-    def rows(self) -> list[InstanceRow]:
-        """The instances as they are, for metrics."""
-        now = asyncio.get_running_loop().time()
-        self.state.refresh(now)  # decisions do, but there may be none for long
-        view, age = self.state.view, self.state.telemetry.age(now)
-        return [
-            InstanceRow(
-                instance=each.name,
-                model=each.spec.model,
-                running=int(view.running[each.number]),
-                waiting=int(view.waiting[each.number]),
-                pending_tokens=float(view.pending_decode[each.number]),
-                up=bool(view.healthy[each.number]),
-                draining=each.draining,
-                telemetry_age=float(age[each.number]),
-                breaker=each.breaker.state(now),
-            )
-            for each in self.pool.instances
-        ]
 
     async def drain(self, limit_s: float) -> bool:
         """Take no more requests and wait for those under way; whether all ended in time."""

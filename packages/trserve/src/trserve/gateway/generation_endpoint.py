@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import structlog
@@ -12,9 +13,10 @@ from starlette.types import Receive, Scope, Send
 
 from trserve.errors import ApiError
 from trserve.gateway.ask import Kind, read_ask
-from trserve.gateway.dispatcher import Trip
 from trserve.gateway.flight import Flight
 from trserve.gateway.reply import Reply
+from trserve.gateway.trip import Trip
+from trserve.gateway.trip_end import trip_ended
 from trserve.middleware.exchange import SCOPE_KEY
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from trserve.gateway.tracing import RequestSpan
 
 _log = structlog.get_logger("trserve.gateway")
+
+_CLIENT_LEFT = 499  # as nginx has it, for logs
 
 _NOT_SENT_ON = frozenset(
     (
@@ -57,44 +61,84 @@ class GenerationEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises ApiError while nothing has been sent."""
         scope["route"] = self  # for metrics, as FastAPI does
+        with ExitStack() as stack:
+            span = stack.enter_context(self._gateway.tracing.request(self.path, scope["headers"]))
+            try:
+                trip = await self._trip(scope, receive, send, span)
+                if trip is None:
+                    return
+                stack.enter_context(self._gateway.admitted(trip, scope))
+            except ApiError as error:
+                span.answered(error.status_code)
+                self._refused(scope, error)
+                raise
+            await self._fly(trip, receive)
+
+    async def _trip(
+        self, scope: Scope, receive: Receive, send: Send, span: RequestSpan
+    ) -> Trip | None:
+        """The request, read; None if the client left meanwhile."""
         if scope["method"] != "POST":
             message = f"{scope['method']} is not allowed for {self.path}"
             headers = {"allow": "POST"}
             raise ApiError(405, message, code="method_not_allowed", headers=headers)
-        gateway = self._gateway
-        body = await _body(scope, receive)
-        if body is None:
-            return
-        with gateway.tracing.request(self.path, scope["headers"]) as span:
-            await self._fly(scope, receive, send, body, span)
-
-    async def _fly(
-        self, scope: Scope, receive: Receive, send: Send, body: bytes, span: RequestSpan
-    ) -> None:
-        gateway = self._gateway
-        ask = read_ask(body, self._kind)
         now = asyncio.get_running_loop().time()
-        timeout = gateway.deployment.server.request_timeout
+        server, timeouts = self._gateway.deployment.server, self._gateway.watchdog.timeouts
+        body = await _body(scope, receive, timeouts.client_s)
+        if body is None:
+            return None
+        ask = read_ask(body, self._kind)
         request_id: str = scope[SCOPE_KEY]
         span.asked(ask.model, request_id)
-        flight = Flight(request_id, now, math.inf if timeout is None else now + timeout)
-        trip = Trip(ask, self.path, _headers(scope, request_id), flight, Reply(send), span)
-        with gateway.admitted(trip, scope):
-            watch = asyncio.create_task(_watch(receive, flight))
-            try:
-                await gateway.dispatcher.fly(trip)
-            finally:
-                watch.cancel()
-                gateway.ended(trip)
-                await flight.settle()
+        limit = server.request_timeout
+        deadline = math.inf if limit is None else now + limit
+        flight = Flight(request_id, now, deadline, stream=ask.stream)
+        return Trip(ask, self.path, _headers(scope, request_id), flight, Reply(send), span)
+
+    async def _fly(self, trip: Trip, receive: Receive) -> None:
+        watch = asyncio.create_task(_watch(receive, trip.flight))
+        status = 500
+        try:
+            await self._gateway.dispatcher.fly(trip)
+            status = trip.reply.status or _CLIENT_LEFT
+        except ApiError as error:
+            status = error.status_code
+            raise
+        finally:
+            watch.cancel()
+            trip_ended(self._gateway, trip, status)
+            await trip.flight.settle()
+
+    def _refused(self, scope: Scope, error: ApiError) -> None:
+        if self._gateway.deployment.server.access_log:
+            _log.info(
+                "request refused",
+                request_id=scope[SCOPE_KEY],
+                path=self.path,
+                status=error.status_code,
+                code=error.code,
+            )
 
 
-async def _body(scope: Scope, receive: Receive) -> bytes | None:
-    """The whole body; None if the client left. Raises ApiError (415): it isn't said to be JSON."""
+async def _body(scope: Scope, receive: Receive, limit_s: float) -> bytes | None:
+    """The whole body; None if the client left.
+
+    Raises ApiError: it isn't said to be JSON (415), or takes too long to come (408).
+    """
     kind = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         wanted = "Send the body as JSON, with the header Content-Type: application/json."
         raise ApiError(415, wanted, code="unsupported_media_type")
+    try:
+        async with asyncio.timeout(limit_s):
+            return await _whole(receive)
+    except TimeoutError:
+        headers = {"connection": "close"}
+        message = f"The request's body did not come within {limit_s:g} seconds."
+        raise ApiError(408, message, code="request_timeout", headers=headers) from None
+
+
+async def _whole(receive: Receive) -> bytes | None:
     parts = []
     while True:
         message = await receive()

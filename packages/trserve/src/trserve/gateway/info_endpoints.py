@@ -14,6 +14,7 @@ from trserve.errors import ApiError
 from trserve.gateway.ask import read_ask
 from trserve.gateway.current_gateway import CurrentGateway
 from trserve.gateway.instance import capability_names
+from trserve.gateway.instance_rows import instance_rows
 from trserve.schemas.server_responses import NameCard, NameList
 
 if TYPE_CHECKING:
@@ -97,8 +98,9 @@ class RouteAnswer(BaseModel):
 async def route(request: Request, gateway: CurrentGateway) -> RouteAnswer:
     """The body is that of a chat completion, or of a completion (if it has a `prompt` only)."""
     ask = read_ask(await request.body(), None)
-    wanted = gateway.requests.of(ask, -1)
-    found = await gateway.balancer.explain(wanted)
+    with gateway.keys.admitted(request.scope, ask, lambda: 0):
+        wanted = gateway.requests.of(ask, -1)
+        found = await gateway.balancer.explain(wanted)
     by_number = {each.number: each for each in gateway.pool.instances}
     chosen = None if found.choice is None else by_number[found.choice]
     candidates = [
@@ -121,7 +123,9 @@ async def route(request: Request, gateway: CurrentGateway) -> RouteAnswer:
         )
         for each in found.candidates
     ]
-    weights = gateway.balancing.weights if wanted.weights is None else wanted.weights
+    weights = gateway.balancing.weights  # of a policy that has some
+    if weights is not None and wanted.weights is not None:
+        weights = wanted.weights
     return RouteAnswer(
         instance=None if chosen is None else chosen.name,
         model=None if chosen is None else chosen.spec.model,
@@ -160,7 +164,7 @@ async def health(gateway: CurrentGateway) -> Response:
     """200 when requests are taken, 503 when not."""
     states: dict[str, Any] = {
         row.instance: "draining" if row.draining else "up" if row.up else "down"
-        for row in gateway.rows()
+        for row in instance_rows(gateway)
     }
     up = [state == "up" for state in states.values()]
     status = "draining" if gateway.draining else "unavailable"

@@ -20,15 +20,18 @@ if TYPE_CHECKING:
     from trserve.gateway.flight import Flight
 
 
+_NOTHING = msgspec.Raw(b"{}")
+
+
 class Instance:
     """Made by the pool. number: the balancer's. url: without a slash at its end.
 
     headers: sent with every request. model_json: its server's name of the model, as JSON.
     extension: fields for the request's `tokenrouter` object, of a group at a threshold.
     permits: taken for each request sent; None without a limit. flights: what is on its way.
-    checked, why: what the last health check said. telemetry_failure: of the last reading that
-    failed. draining: it gets nothing new;
-    on_empty is called when the last of what it has is gone.
+    checked, why: what the last health check said. telemetry: the kind of server that its last
+    reading was of; telemetry_failure: why there is none. draining: it gets nothing new; on_empty is
+    called when the last of what it has is gone.
     """
 
     def __init__(
@@ -44,7 +47,7 @@ class Instance:
         self.number = number
         self.spec = spec
         self.name = spec.name
-        self.url = url.rstrip("/")
+        self.url = url
         self.headers = {} if key is None else {"authorization": f"Bearer {key}"}
         self.model_json = msgspec.json.encode(spec.upstream_model or spec.group or spec.model)
         given = {"threshold": spec.threshold, "only": spec.only}
@@ -61,6 +64,7 @@ class Instance:
         self.flights: set[Flight] = set()
         self.checked = True
         self.why = ""
+        self.telemetry = ""
         self.telemetry_failure = ""
         self.draining = False
         self.on_empty: Callable[[], None] | None = None
@@ -69,8 +73,12 @@ class Instance:
         """A request's body for this server: the client's, byte by byte, with the model renamed."""
         fields = {**fields, "model": msgspec.Raw(self.model_json)}
         if self.extension:
-            given = fields.get("tokenrouter")
-            own = {} if given is None else msgspec.json.decode(given, type=dict[str, msgspec.Raw])
+            given = fields.get("tokenrouter", _NOTHING)
+            own = msgspec.json.decode(given, type=dict[str, msgspec.Raw])
+            # a client may ask for another threshold, but not for another model than this entry's
+            own.pop("only", None)
+            if "only" in self.extension:
+                own.pop("threshold", None)
             fields["tokenrouter"] = msgspec.Raw(msgspec.json.encode({**self.extension, **own}))
         return msgspec.json.encode(fields)
 

@@ -10,6 +10,7 @@ import secrets
 import signal
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,9 @@ _log = structlog.get_logger("trserve.gateway")
 _LOOK_S = 0.05
 _STOP_S = 10.0
 _RESTART_S = (1.0, 60.0)  # pauses before a group that died is started again, doubling
+_RECOVERED_S = 60.0  # alive for so long, the next death is a new one
 _PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None)  # not to be looked for between fork and exec
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +141,22 @@ class LocalGroup:
         """Start it again where it was whenever it ends; its instances are down meanwhile."""
         pause, most = _RESTART_S
         port = int(self._url.rpartition(":")[2])
+        began = time.monotonic()
         while True:
             assert self._process is not None
             status = await self._process.wait()
+            if time.monotonic() - began > _RECOVERED_S:
+                pause = _RESTART_S[0]
             _log.error("group ended, starting it again", name=self.name, status=status, in_s=pause)
             await asyncio.sleep(pause)
             pause = min(2 * pause, most)
-            with suppress(ConfigError):
+            began = time.monotonic()
+            try:
                 await self._launch(port)
+            except (ConfigError, OSError, ValueError) as error:
+                _log.error("group cannot be started", name=self.name, why=str(error))
 
 
 def _end_with_parent() -> None:
     """Not to be left behind by a gateway that was killed."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

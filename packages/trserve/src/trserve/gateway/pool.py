@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from trsched.errors import ConfigError
@@ -12,31 +11,23 @@ from trserve.gateway.config import GatewayConfig, InstanceSpec, check_instance
 from trserve.gateway.instance import Instance, key_of, tier_of
 
 if TYPE_CHECKING:
-    from rbalance import InstanceState, Tier
+    from trserve.gateway.balancing import Balancing
     from trserve.gateway.local_groups import GroupServer
-
-Placed = Callable[[int, "Tier"], None]
 
 
 class Pool:
     """Everything happens on the event loop.
 
-    groups: the local ones, by name. on_placed: told the number and tier of each new instance
-    (time-per-token models keep a prior for each number). changes: instances added or
-    drained so far.
+    groups: the local ones, by name. changes: instances added or drained so far.
     """
 
     def __init__(
-        self,
-        config: GatewayConfig,
-        state: InstanceState,
-        groups: dict[str, GroupServer],
-        on_placed: Placed,
+        self, config: GatewayConfig, balancing: Balancing, groups: dict[str, GroupServer]
     ) -> None:
         self.config = config
-        self._state = state
+        self._balancing = balancing
+        self._state = balancing.state
         self._groups = groups
-        self._on_placed = on_placed
         self.changes = 0
         self._by_name: dict[str, Instance] = {}
         self._by_number: dict[int, Instance] = {}
@@ -64,26 +55,31 @@ class Pool:
         if count > self.room:
             raise ConfigError(field, f"room for {self.room} more: start with a larger `spare`")
 
-    def add(self, spec: InstanceSpec, field: str) -> Instance:
-        """Open an instance. Raises ConfigError; field: the path of the instance."""
+    def takes(self, instance: Instance) -> bool:
+        """It may get requests now."""
+        return bool(self._state.view.healthy[instance.number]) and not instance.draining
+
+    def check(self, spec: InstanceSpec, field: str) -> tuple[str, str | None]:
+        """URL and key of an instance. Raises ConfigError: it cannot be; field: its path."""
         check_instance(self.config, spec, field)
-        if spec.name in self._by_name:
-            raise ConfigError(f"{field}.name", f"{spec.name!r} is there already")
-        self.check_room(1, field)
-        url, key = spec.url, key_of(spec, field)
+        self._balancing.check_tier(spec.tier or spec.model, f"{field}.tier")
         if spec.group is not None:
             server = self._groups[spec.group]
             server.check(spec, field)
-            url, key = server.url, server.key
-        assert url is not None
+            return server.url, server.key
+        assert spec.url is not None
+        return spec.url.rstrip("/"), key_of(spec, field)
+
+    def add(self, spec: InstanceSpec, field: str) -> Instance:
+        """Open an instance. Raises ConfigError; field: the path of the instance."""
+        url, key = self.check(spec, field)
+        if spec.name in self._by_name:
+            raise ConfigError(f"{field}.name", f"{spec.name!r} is there already")
+        self.check_room(1, field)
         tier = tier_of(spec, self.config.model(spec.model))
-        same = next((each for each in self.instances if each.url == url.rstrip("/")), None)
+        same = next((each for each in self._by_number.values() if each.url == url), None)
         number = self._state.add(tier, shared_with=None if same is None else same.number)
-        try:
-            self._on_placed(number, tier)
-        except Exception:
-            self._state.remove(number)
-            raise
+        self._balancing.place(number, tier)
         breaker = CircuitBreaker(
             BreakerSettings(self.config.breaker.failures, self.config.breaker.cooldown_s)
         )
@@ -92,23 +88,32 @@ class Pool:
         self.changes += 1
         return instance
 
-    def drain(self, instance: Instance) -> None:
-        """Send it nothing more; what it has goes on."""
+    def retire(self, instance: Instance) -> None:
+        """Send it nothing more; it is forgotten once it has finished what it has."""
+        if instance.draining:
+            return
         instance.draining = True
+        instance.on_empty = lambda: self.remove(instance)
         self._state.drain(instance.number)
         self.changes += 1
-        if not instance.flights and instance.on_empty is not None:
-            instance.on_empty()
+        if not instance.flights:
+            self.remove(instance)
+
+    def release_name(self, instance: Instance) -> None:
+        """Another may be called so; this one goes on under its number alone."""
+        if self._by_name.get(instance.name) is instance:
+            del self._by_name[instance.name]
 
     def remove(self, instance: Instance) -> None:
         """Forget it. What is still on its way there is tried elsewhere, or told of the removal."""
-        if self._by_name.pop(instance.name, None) is None:
+        if self._by_number.pop(instance.number, None) is None:
             return
+        self.release_name(instance)
+        instance.draining = True
         instance.on_empty = None
-        self.drain(instance)
+        self.changes += 1
         for flight in list(instance.flights):
             flight.stop("instance removed")
-        del self._by_number[instance.number]
         self._state.remove(instance.number)
 
     def checked(self, instance: Instance, healthy: bool, why: str) -> None:
@@ -117,12 +122,19 @@ class Pool:
         self.judge(instance)
 
     def judge(self, instance: Instance) -> None:
-        """Let the balancer use it or not, by its health and its breaker; again when that reopens"""
-        if self.named(instance.name) is not instance:
+        """Let the balancer use it or not, by its health and its breaker; again when that reopens.
+
+        What waits for its turn at one that is down is decided anew.
+        """
+        if self._by_number.get(instance.number) is not instance:
             return
         loop = asyncio.get_running_loop()
         closed = instance.breaker.state(loop.time()) != "open"
-        self._state.set_healthy(instance.number, instance.checked and closed)
+        healthy = instance.checked and closed
+        self._state.set_healthy(instance.number, healthy)
+        if not healthy:
+            for flight in [each for each in instance.flights if each.phase == "waiting"]:
+                flight.stop("instance down")
         if not closed:
             wait = instance.breaker.opens_in(loop.time())
             loop.call_later(wait, self.judge, instance)

@@ -9,15 +9,18 @@ import msgspec
 import structlog
 
 from trsched.errors import ConfigError
-from trserve.gateway.instance import key_of
+from trserve.settings import GatewaySettings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from trserve.gateway.config import GatewayConfig, InstanceSpec
     from trserve.gateway.gateway import Gateway
     from trserve.gateway.instance import Instance
 
 _log = structlog.get_logger("trserve.gateway")
 
+_FOLLOWED_SERVER = ("request_timeout", "access_log")
 _FOLLOWED = ("instances", "aliases", "weights", "timeouts", "retries", "max_waiting")
 
 
@@ -28,28 +31,33 @@ def reload(gateway: Gateway) -> list[str]:
     start can give.
     """
     wanted = gateway.deployment.reread()
+    old, new = gateway.deployment.gateway, wanted.gateway
     try:
-        _refuse(gateway.deployment.gateway, wanted.gateway)
-        plan = _plan(gateway, wanted.gateway)
+        _refuse(old, new, _FOLLOWED, "")
+        _refuse(gateway.deployment.server, wanted.server, _FOLLOWED_SERVER, "server.")
+        plan = _plan(gateway, new)
     except ConfigError as error:
         raise wanted.located(error) from error
     changed = ["keys"] if gateway.keys.reload() else []
     _follow(gateway, plan)
     changed += plan.told()
-    old = gateway.deployment.gateway
-    changed += [
-        name for name in _FOLLOWED[1:] if getattr(old, name) != getattr(wanted.gateway, name)
-    ]
+    changed += [name for name in _FOLLOWED[1:] if getattr(old, name) != getattr(new, name)]
     gateway.configure(wanted)
     _log.info("configuration read again", changed=changed)
     return changed
 
 
-def _refuse(old: GatewayConfig, new: GatewayConfig) -> None:
-    for field in msgspec.structs.fields(type(old)):
-        name = field.name
-        if name not in _FOLLOWED and getattr(old, name) != getattr(new, name):
-            raise ConfigError(name, "has changed: that needs a new start")
+def _refuse(old: object, new: object, followed: Sequence[str], section: str) -> None:
+    for name in _fields(old):
+        if name not in followed and getattr(old, name) != getattr(new, name):
+            raise ConfigError(f"{section}{name}", "has changed: that needs a new start")
+
+
+def _fields(of: object) -> Iterable[str]:
+    if isinstance(of, msgspec.Struct):
+        return of.__struct_fields__
+    assert isinstance(of, GatewaySettings)
+    return type(of).model_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,29 +86,37 @@ def _plan(gateway: Gateway, new: GatewayConfig) -> _Plan:
     """Those that were added by /admin stay. Raises ConfigError: it cannot be done."""
     before = {spec.name: spec for spec in gateway.deployment.gateway.instances}
     after = {spec.name: spec for spec in new.instances}
-    there = [name for name in before if gateway.pool.named(name) is not None]
+    there = {each.name: each for each in gateway.pool.instances}
     plan = _Plan(
-        others=[name for name in there if name in after and after[name] != before[name]],
-        gone=[name for name in there if name not in after],
-        come=[name for name in after if gateway.pool.named(name) is None],
+        others=[
+            name
+            for name, spec in after.items()
+            if name in there and (there[name].draining or there[name].spec != spec)
+        ],
+        gone=[
+            name
+            for name in before
+            if name in there and name not in after and not there[name].draining
+        ],
+        come=[name for name in after if name not in there],
         specs=after,
     )
-    for name in (*plan.others, *plan.come):
-        key_of(after[name], plan.field(name))
-    gateway.pool.check_room(len(plan.come), "instances")
+    fresh = (*plan.others, *plan.come)
+    for name in fresh:
+        gateway.pool.check(after[name], plan.field(name))
+    gateway.pool.check_room(len(fresh), "instances")
     return plan
 
 
 def _follow(gateway: Gateway, plan: _Plan) -> None:
     """What the file has no more is drained, what is new is added.
 
-    One that has changed is both; until the old one has drained they would have the same name, so
-    the old one is removed at once and its requests go elsewhere.
+    One that has changed is both: the old one gives up its name and finishes what it has.
     """
     for name in plan.gone:
         gateway.retire(_named(gateway, name))
     for name in plan.others:
-        gateway.remove(_named(gateway, name))
+        gateway.replace(_named(gateway, name))
     for name in (*plan.others, *plan.come):
         gateway.add(plan.specs[name], plan.field(name))
 

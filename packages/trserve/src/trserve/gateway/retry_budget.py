@@ -32,6 +32,10 @@ class RetryBudget:
         self._balance = self._settings.most
         self._at: float | None = None
 
+    def change(self, settings: RetrySettings) -> None:
+        """Earn by these from now on; what is saved up stays."""
+        self._settings = settings
+
     def requested(self, now: float) -> None:
         """A request came in, itself no retry."""
         self._earn(now, self._settings.share)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from trserve.gateway.instance import Instance
     from trserve.gateway.pool import Pool
 
+_MOST_KNOWN = 256  # sets of models whose widest window is kept
 _LIKELY_ANSWER = 1024  # tokens of room wanted for an answer whose length the client leaves open
 
 
@@ -81,16 +83,14 @@ class RouteRequests:
         allowed = [
             each for each in self._pool.instances if models is None or each.spec.model in models
         ]
-        known = reduce(or_, (each.capabilities for each in allowed), 0)
-        lacking = capability_names(ask.needs & ~known)
-        if allowed and lacking:
+        if allowed and all(ask.needs & ~each.capabilities for each in allowed):
+            known = reduce(or_, (each.capabilities for each in allowed), 0)
+            lacking = capability_names(ask.needs & ~known) or capability_names(ask.needs)
             message = f"No model of this pool supports: {', '.join(lacking)}."
             return ApiError(400, message, param=lacking[0], code="unsupported")
-        code = (
-            "no_candidate"
-            if ask.max_usd < float("inf") or ask.max_seconds < float("inf")
-            else "no_instance"
-        )
+        ceilings = min(ask.max_usd, ask.max_seconds) < math.inf
+        up = any(self._pool.takes(each) for each in allowed)
+        code = "no_candidate" if ceilings and up else "no_instance"
         headers = {"retry-after": "2"}
         message = str(error)
         return ApiError(503, message[:1].upper() + message[1:] + ".", code=code, headers=headers)
@@ -100,7 +100,8 @@ class RouteRequests:
             for at, name in enumerate(ask.options.models):
                 if name not in self._models:
                     raise self._unknown(name, f"routebalance.models[{at}]")
-            return tuple(ask.options.models)
+            wanted = set(ask.options.models)
+            return tuple(name for name in self._models if name in wanted)
         if ask.model == AUTO:
             return None
         if ask.model in self._aliases:
@@ -114,24 +115,32 @@ class RouteRequests:
         }
         if not upstream:
             raise self._unknown(ask.model, "model")
-        return tuple(upstream)
+        return tuple(name for name in self._models if name in upstream)
 
     def _weights_for(self, ask: Ask) -> Weights | None:
         return ask.weights or self._weights.get(ask.model)
 
     def _widest(self, models: tuple[str, ...] | None) -> int:
-        """The largest window there is, in tokens; kept until instances come or go."""
+        """The largest window there is, in tokens.
+
+        Kept until instances come or go, for some sets of models: clients can make up many.
+        """
         if self._seen != self._pool.changes:
             self._seen = self._pool.changes
             self._known: dict[tuple[str, ...] | None, int] = {}
-        if models not in self._known:
-            open_ = [
+        if models in self._known:
+            return self._known[models]
+        widest = max(
+            (
                 each.context
                 for each in self._pool.instances
                 if not each.draining and (models is None or each.spec.model in models)
-            ]
-            self._known[models] = max(open_, default=0)
-        return self._known[models]
+            ),
+            default=0,
+        )
+        if len(self._known) < _MOST_KNOWN:
+            self._known[models] = widest
+        return widest
 
     def _unknown(self, name: str, param: str) -> ApiError:
         message = f"The model {name!r} does not exist. There are: {', '.join(self.names)}."

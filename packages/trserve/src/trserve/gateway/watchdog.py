@@ -21,7 +21,8 @@ def overdue(flight: Flight, timeouts: Timeouts, now: float) -> Stop | None:
         case "waiting":
             return None
         case "first byte":
-            return "timeout" if waited > timeouts.first_byte_s else None
+            limit = timeouts.first_byte_s if flight.stream else timeouts.whole_s
+            return "timeout" if waited > limit else None
         case "streaming":
             return "timeout" if waited > timeouts.idle_s else None
         case "client":

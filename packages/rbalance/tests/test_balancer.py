@@ -228,44 +228,6 @@ async def test_a_predictor_that_fails_is_replaced_by_the_prior(
 
 
 @pytest.mark.asyncio
-async def test_waiting_for_a_turn_is_inside_the_deadline() -> None:
-    """Many who ask for an explanation hold up a decision for its own deadline, not for theirs."""
-    bench, release = Bench(), threading.Event()
-
-    def hang(prompts: Sequence[str]) -> Foreseen:
-        release.wait(60)
-        return Foreseen(PRIOR.predictions(len(prompts)))
-
-    foresight = Foresight(hang, PRIOR, 0.1, bench.stats)
-    await foresight._turn.acquire()  # somebody has it and keeps it
-    try:
-        waiting = [asyncio.create_task(foresight.of(["p"])) for _ in range(5)]
-        found = await asyncio.wait_for(asyncio.gather(*waiting), 30)
-    finally:
-        release.set()
-        foresight.close()
-    assert all(each.predictions.from_prior.all() for each in found)
-    assert bench.stats.predictor_late == 5
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize("instant", [False, True])
-async def test_a_predictor_with_another_number_of_rows_is_replaced_by_the_prior(
-    instant: bool,
-) -> None:
-    bench = Bench()
-
-    def one_too_many(prompts: Sequence[str]) -> Foreseen:
-        return Foreseen(PRIOR.predictions(len(prompts) + 1))
-
-    async with bench.open(one_too_many, instant=instant) as balancer:
-        found = await ask(balancer, request(1), request(2))
-    assert all(isinstance(each, Routed) for each in found)
-    assert bench.stats.predictor_failed >= 1
-    assert "predictions for" in bench.stats.last_failure
-
-
-@pytest.mark.asyncio
 async def test_a_failure_outside_the_policy_reaches_who_waits_and_the_next_ones_go_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

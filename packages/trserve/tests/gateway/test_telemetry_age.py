@@ -9,7 +9,8 @@ from rbalance import Telemetry
 
 
 @pytest.mark.parametrize(
-    ("every_s", "stale_s", "forgotten_s"), [(0.01, 1, 10), (0.2, 1, 10), (1, 5, 50), (30, 150, 1500)]
+    ("every_s", "stale_s", "forgotten_s"),
+    [(0.01, 1, 10), (0.2, 1, 10), (1, 5, 50), (30, 150, 1500)],
 )
 def test_five_missed_readings_are_stale_and_fifty_forgotten(
     every_s: float, stale_s: float, forgotten_s: float

@@ -228,6 +228,27 @@ async def test_a_predictor_that_fails_is_replaced_by_the_prior(
 
 
 @pytest.mark.asyncio
+async def test_a_failure_outside_the_policy_reaches_who_waits_and_the_next_ones_go_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench()
+
+    def fail(now: float) -> None:
+        raise OverflowError("the clock")
+
+    async with bench.open() as balancer:
+        with monkeypatch.context() as broken:
+            broken.setattr(bench.state, "refresh", fail)
+            found = await ask(balancer, request(1), request(2))
+        assert all(isinstance(each, OverflowError) for each in found)
+        (after,) = await ask(balancer, request(3))
+    assert isinstance(after, Routed)
+    assert len(bench.state.in_flight) == 1
+    assert "the clock" in bench.stats.last_failure
+    assert "a batch was not decided" in caplog.text
+
+
+@pytest.mark.asyncio
 async def test_what_nothing_can_take_is_told_why() -> None:
     bench = Bench()
     bench.state.drain(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from rbalance.policies.survivors import survivors
 from rbalance.predictions import Predictions, Prior
 from rbalance.telemetry import Telemetry
 from rbalance.weights import PRESETS, Weights
+from trcore import assign
 
 TIERS = article_cluster().tiers
 NARROW, ABLE = replace(TIERS[0], context=2000, slots=2), replace(TIERS[1], capabilities=3)
@@ -190,6 +192,24 @@ def test_every_policy_is_explained_and_decides_afterwards_as_if_it_had_not_been(
         assert all(each.usd and each.seconds for each in found.candidates if not each.why_not)
         assert (found.candidates[0].terms is not None) == (name == "route-balance")
         state.dispatch(row, chosen, 10, 50, 0.0)
+
+
+def test_numbers_that_nobody_has_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor are prices asked for them: there may be thousands."""
+    one = POOL.workload(np.arange(1.0), ARTICLE).batch([0])
+    policy = open_policy("route-balance", OF)
+    asked: list[int] = []
+
+    def counted(*given: Any, **more: Any) -> Any:
+        asked.append(len(given[3]))
+        return assign(*given, **more)
+
+    monkeypatch.setattr("rbalance.explain.assign", counted)
+    count = len(ARTICLE.instances)
+    states = [InstanceState(ARTICLE), InstanceState(ARTICLE, capacity=count + 500)]
+    exact, spare = (explain(policy, one, state, 0.0) for state in states)
+    assert exact == spare
+    assert asked == [count, count]
 
 
 def test_policies_that_draw_are_those_whose_dispatch_does() -> None:

@@ -76,6 +76,26 @@ def test_whatever_is_observed_the_weights_are_weights_and_move_slowly(
     assert 0 <= controller.share <= 1
 
 
+def test_after_a_long_pause_they_move_no_more_than_in_one_window() -> None:
+    slow = SloSettings(target_s=2.0, base=PRESETS["quality"], rate=0.01)
+    controller = SloController(slow, now=500.0)
+    controller.observe(50.0)
+    controller.move(1000.0)
+    assert controller.share == pytest.approx(slow.rate * slow.window_s)
+
+
+def test_another_base_keeps_the_share_of_the_way() -> None:
+    controller = SloController(SLO)
+    controller.observe(50.0)
+    controller.move(2.0)
+    share = controller.share
+    assert 0 < share < 1
+    controller.rebase(PRESETS["cost"])
+    assert controller.share == share
+    assert controller.weights == PRESETS["cost"].toward(RELIEF, share)
+    assert controller.move(2.0) == controller.weights
+
+
 def test_a_controller_ends_at_relief_or_at_its_base() -> None:
     controller = SloController(SLO)
     for second in range(1, 20):

@@ -60,6 +60,11 @@ def test_the_gateways_own_object_goes_no_further() -> None:
     assert ask.options.models == ["a"]
 
 
+def test_a_tokenrouter_that_is_null_is_none() -> None:
+    assert "tokenrouter" not in read_ask(chat(tokenrouter=None), "chat").fields
+    assert bytes(read_ask(chat(tokenrouter={}), "chat").fields["tokenrouter"]) == b"{}"
+
+
 def test_the_prompt_is_the_last_thing_the_user_said() -> None:
     messages = [
         {"role": "system", "content": "Be brief."},
@@ -127,6 +132,10 @@ def test_what_an_instance_must_be_able_to_do(fields: dict[str, Any], needs: list
             "routebalance.weights",
         ),
         ({"routebalance": {"max_usd": -1}}, "routebalance.max_usd"),
+        ({"tokenrouter": 1}, "tokenrouter"),
+        ({"tokenrouter": "only"}, "tokenrouter"),
+        ({"tokenrouter": [{}]}, "tokenrouter"),
+        ({"tokenrouter": False}, "tokenrouter"),
     ],
 )
 def test_wrong_fields_are_named(fields: dict[str, Any], param: str) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 import socket
 from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -12,6 +15,9 @@ import pytest
 from packages.trsched.tests.waiting import until
 from packages.trserve.tests.gateway.running_gateway import chat_request, request_bytes
 from packages.trserve.tests.gateway.upstream_answers import (
+    DONE,
+    EVENTS,
+    LAST_CHUNK,
     chat_chunk,
     chunk,
     chunked_head,
@@ -19,6 +25,9 @@ from packages.trserve.tests.gateway.upstream_answers import (
     polite,
     response,
 )
+from trserve.gateway.attempt import Attempt, Progress
+from trserve.gateway.flight import Flight
+from trserve.gateway.reply import Reply
 
 MOST_BYTES = 40 << 20
 """Of four sockets' kernel buffers; without back-pressure there is no limit at all."""
@@ -98,3 +107,75 @@ def test_a_client_that_reads_no_more_is_given_up_in_time(upstreams, gateways) ->
         assert server.exchanges[0].left.wait(10)
         gateway.wait_until_idle()
         assert gateway.chat().status_code == 200
+
+
+async def large_end(exchange) -> None:
+    """All at once: a last event that no socket can hold, and [DONE]."""
+    if not exchange.json.get("stream"):
+        await polite(exchange)
+        return
+    await exchange.write(chunked_head())
+    await exchange.write(chunk(event(chat_chunk("x" * 7_900_000)) + DONE) + LAST_CHUNK)
+
+
+@pytest.mark.parametrize(
+    ("script", "fields"), [(endless, {"stream": True}), (huge, {}), (large_end, {"stream": True})]
+)
+def test_a_client_that_reads_nothing_is_let_go_and_the_instance_is_not_to_blame(
+    upstreams, gateways, script, fields
+) -> None:
+    """Wherever the answer is then: in the middle of a stream, of a large body, or at its end."""
+    (server,) = upstreams(script)
+    gateway = gateways(
+        [server],
+        timeouts={"first_byte_s": 15, "whole_s": 15, "idle_s": 0.2, "client_s": 0.5},
+        breaker={"failures": 1, "cooldown_s": 60},
+    )
+    with slow_reader(gateway, **fields):
+        server.wait_for(1)
+        gateway.wait_until_idle()
+        (report,) = gateway.instances().values()
+        assert (report["breaker"], report["state"]) == ("closed", "up")
+    server.answer = polite
+    assert gateway.chat().status_code == 200
+
+
+class Clock:
+    """Instead of the event loop: it stands still but for what the test takes of it."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+
+@pytest.mark.asyncio
+async def test_seconds_that_the_client_did_not_read_are_not_the_instances() -> None:
+    """Each event takes the instance one second and the client a hundred."""
+    clock, sent = Clock(), []
+
+    async def send(message) -> None:
+        clock.now += 100.0
+        sent.append(message)
+
+    async def iter_any():
+        for part in (*map(event, map(chat_chunk, "abcd")), DONE):
+            clock.now += 1.0
+            yield part
+
+    flight = Flight("r", 0.0, math.inf, stream=True)
+    progress = Progress(lambda tokens: None)
+    attempt = Attempt("a", Reply(send), flight, progress, [])
+    attempt._loop = clock  # type: ignore[assignment]
+    response: Any = SimpleNamespace(
+        status=200,
+        headers={"content-type": EVENTS},
+        raw_headers=((b"content-type", EVENTS.encode()),),
+        content=SimpleNamespace(iter_any=iter_any),
+    )
+    await attempt._pass_on(response)
+    assert progress.tokens == 5
+    assert len(sent) == 1 + 5
+    # the head and the first four blocks; after the last one nothing is left to wait for
+    assert progress.stalled_s == 5 * 100.0

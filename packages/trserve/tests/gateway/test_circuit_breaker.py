@@ -65,6 +65,28 @@ def test_an_unanswered_probe_is_given_up_after_a_cooldown() -> None:
     assert not breaker.allows(11.0)
 
 
+def test_after_a_probe_that_told_nothing_the_next_follows_at_once() -> None:
+    breaker = opened()
+    assert breaker.allows(5.0)
+    assert not breaker.allows(5.1)
+    breaker.gave_up()
+    assert breaker.state(5.1) == "half-open"
+    assert breaker.allows(5.1)
+    assert not breaker.allows(5.1)
+
+
+def test_giving_up_is_no_news_of_one_that_is_open_or_closed() -> None:
+    breaker = opened()
+    breaker.gave_up()
+    assert not breaker.allows(4.9)
+    closed = CircuitBreaker(SETTINGS)
+    for _ in range(2):
+        closed.failed(0.0)
+    closed.gave_up()
+    closed.failed(0.0)
+    assert closed.state(0.0) == "open"
+
+
 @pytest.mark.parametrize("event", ["failed", "succeeded"])
 def test_what_was_sent_before_it_opened_changes_nothing_while_it_is_open(event) -> None:
     breaker = opened()
@@ -101,6 +123,13 @@ class Breaking(RuleBasedStateMachine):
                 assert self.probe is not None, "nothing is on its way, and none was let through"
         else:
             assert allowed == (state == "closed")
+
+    @rule()
+    def give_up(self) -> None:
+        before = self.breaker.state(self.now)
+        self.breaker.gave_up()
+        assert self.breaker.state(self.now) == before
+        self.probe = None
 
     @rule()
     def fail(self) -> None:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
+import httpx
 import pytest
 
-from packages.trserve.tests.gateway.running_gateway import HI, RunningGateway
+from packages.trserve.tests.gateway.running_gateway import (
+    HI,
+    RunningGateway,
+    chat_request,
+    request_bytes,
+)
 from packages.trserve.tests.gateway.upstream_answers import (
     always,
     chat_body,
@@ -18,6 +25,7 @@ from packages.trserve.tests.gateway.upstream_answers import (
     streamed,
     whole,
 )
+from trserve.errors import ApiError
 
 TOO_LONG = error_body("This model's maximum context length is 512.", "context_length_exceeded")
 
@@ -244,3 +252,38 @@ def test_unknown_paths_and_methods(gateway: RunningGateway) -> None:
     assert gateway.http.get("/v1/chat/completions").status_code == 405
     answer = gateway.http.post("/v1/embeddings", json={})
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, "invalid_request_error"),
+        (403, "permission_error"),
+        (404, "invalid_request_error"),
+        (429, "rate_limit_error"),
+        (502, "server_error"),
+        (503, "service_unavailable_error"),
+        (504, "timeout_error"),
+    ],
+)
+def test_an_errors_type_is_that_of_its_status(status: int, kind: str) -> None:
+    assert json.loads(ApiError(status, "so").body())["error"]["type"] == kind
+
+
+def test_a_body_that_does_not_come(upstreams, gateways) -> None:
+    """It holds a connection for as long as a client may take, and no longer."""
+    (server,) = upstreams(count=1)
+    gateway = gateways([server], timeouts={"client_s": 0.2})
+    request = request_bytes(chat_request())
+    with socket.create_connection(("127.0.0.1", httpx.URL(gateway.url).port), 20) as sock:
+        sock.sendall(request[:-1])
+        answer = b""
+        while data := sock.recv(65536):
+            answer += data
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 408 ")
+    assert b"connection: close" in head.lower()
+    assert json.loads(body)["error"]["code"] == "request_timeout"
+    assert not server.exchanges
+    gateway.wait_until_idle()
+    assert gateway.chat().status_code == 200

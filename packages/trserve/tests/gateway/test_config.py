@@ -43,6 +43,10 @@ def test_a_whole_one() -> None:
         ("models.0.tpot_s", 0, "models[0].tpot_s"),
         ("models.0.capabilities", ["flying"], "models[0].capabilities[0]"),
         ("models.0.tpots", 1, "models[0].tpots"),
+        ("models.0.context", 2**31, "models[0].context"),
+        ("models.0.slots", 2**31, "models[0].slots"),
+        ("instances.0.context", 2**31, "instances[0].context"),
+        ("instances.0.slots", 2**40, "instances[0].slots"),
         ("instances.1.name", "a", "instances[1].name"),
         ("instances.0.model", "none", "instances[0].model"),
         ("instances.0.url", "127.0.0.1:9001", "instances[0].url"),
@@ -50,6 +54,9 @@ def test_a_whole_one() -> None:
         ("instances.0.url", "http://x:0", "instances[0].url"),
         ("instances.0.url", "http://x:99999", "instances[0].url"),
         ("instances.0.url", "http://u@x", "instances[0].url"),
+        ("instances.0.url", "http://x/v1", "instances[0].url"),
+        ("instances.0.url", "http://x:8000/v1/", "instances[0].url"),
+        ("instances.0.url", "http://x/openai/v1", "instances[0].url"),
         ("instances.0.url", None, "instances[0]"),
         ("instances.0.group", "pair", "instances[0]"),
         ("instances.0.threshold", 0.1, "instances[0].threshold"),
@@ -79,6 +86,15 @@ def test_what_is_wrong_is_named(path: str, value: Any, field: str) -> None:
     with pytest.raises(ConfigError) as caught:
         gateway_config(data)
     assert caught.value.field == field
+
+
+def test_a_url_is_told_to_be_without_v1_and_the_rest_of_a_path_is_fine() -> None:
+    data = yaml.safe_load(yaml.safe_dump(GOOD))
+    data["instances"][0]["url"] = "http://x/v1"
+    with pytest.raises(ConfigError, match="leave out /v1 at the end"):
+        gateway_config(data)
+    data["instances"][0]["url"] = "http://x/v1/proxy"
+    assert gateway_config(data).instances[0].url == "http://x/v1/proxy"
 
 
 def test_an_alias_may_not_be_called_auto() -> None:

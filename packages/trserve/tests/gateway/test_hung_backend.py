@@ -108,6 +108,21 @@ def test_a_slow_stream_is_no_silent_one(upstreams, gateways) -> None:
     assert answer.content.endswith(DONE)
 
 
+def test_an_answer_that_is_no_stream_has_a_time_of_its_own(upstreams, gateways) -> None:
+    """Longer than a first byte's, as it is written before it comes; it may be long: no fault."""
+    (server,) = upstreams(hang)
+    timeouts = {**LATE, "first_byte_s": 0.2, "whole_s": 0.6}
+    gateway = gateways([server], timeouts=timeouts, breaker={"failures": 1, "cooldown_s": 60})
+    whole = gateway.chat()
+    assert (whole.status_code, whole.json()["error"]["code"]) == (504, "upstream_timeout")
+    assert gateway.instances()["a"]["breaker"] == "closed"
+    streamed = gateway.chat(stream=True)
+    assert (streamed.status_code, streamed.json()["error"]["code"]) == (504, "upstream_timeout")
+    assert gateway.instances()["a"]["breaker"] == "open"
+    assert whole.elapsed > streamed.elapsed
+    gateway.wait_until_idle()
+
+
 def test_the_whole_request_has_its_time(upstreams, gateways) -> None:
     """And an instance is not to blame for it."""
     (server,) = upstreams(hang)

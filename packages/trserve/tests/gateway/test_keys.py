@@ -115,6 +115,27 @@ def test_how_many_tokens_a_minute(guarded) -> None:
     assert ask("key-carol", max_tokens=45).status_code == 429
 
 
+def test_an_explanation_is_under_the_same_limits(guarded) -> None:
+    """It costs a prediction, and tells of prices: `/v1/route`."""
+    _, gateway, ask, _ = guarded
+
+    def explain(who: str, model: str = "small", **fields: Any):
+        body = {"model": model, "messages": HI, **fields}
+        return gateway.http.post("/v1/route", json=body, headers=bearer(who))
+
+    assert explain("key-alice").status_code == 200
+    for refused in (
+        explain("key-alice", "other"),
+        explain("key-alice", "auto"),
+        explain("key-alice", routebalance={"models": ["other"]}),
+    ):
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "model_not_allowed")
+        assert refused.json()["error"]["type"] == "permission_error"
+    assert [explain("key-bob").status_code for _ in range(2)] == [200, 200]
+    assert explain("key-bob").json()["error"]["code"] == "rate_limit_exceeded"
+    assert ask("key-bob").status_code == 429
+
+
 def test_the_administrators_doors(guarded) -> None:
     _, gateway, _, _ = guarded
     for key, status in (("key-alice", 401), ("key-dave", 200), ("admin", 200), ("wrong", 401)):
@@ -138,6 +159,8 @@ def test_keys_come_and_go_by_a_reload(guarded) -> None:
     assert (answer.status_code, answer.json()["changed"]) == (200, ["keys"])
     assert ask("key-eve").status_code == 200
     assert ask("key-alice").status_code == 401
+    answer = gateway.http.post("/admin/reload", headers=bearer("admin"))
+    assert answer.json()["changed"] == []  # the file is the same now
 
 
 def test_one_key_for_everybody(upstreams, gateways) -> None:

@@ -50,3 +50,13 @@ def test_no_span_of_time_sees_more_retries_than_it_earned(
         else:
             retries += budget.spend(now) and counted
     assert retries <= 0.2 * requests + 1.0 * spanned + 5 + 1e-6
+
+
+def test_other_settings_leave_what_is_saved_up() -> None:
+    budget = RetryBudget(RetrySettings(share=0.0, per_second=0.0, most=2.0))
+    assert budget.spend(0.0)
+    budget.change(RetrySettings(share=1.0, per_second=0.0, most=2.0))
+    assert budget.spend(0.0)
+    assert not budget.spend(0.0)
+    budget.requested(0.0)
+    assert budget.spend(0.0)

@@ -94,3 +94,14 @@ def test_one_that_stops_answering_does_not_look_idle(upstreams, gateways) -> Non
     assert gateway.instances()["a"]["running"] == 21
     age = gateway.instances()["a"]["telemetry_age_s"]
     until(lambda: gateway.instances()["a"]["telemetry_age_s"] > age)
+
+
+def test_a_good_reading_ends_the_failure(upstreams, gateways) -> None:
+    (server,) = upstreams(count=1)
+    server.pages["/metrics"] = always(503)
+    gateway = gateways([server], each={"metrics_path": "/metrics"}, checks=CHECKS)
+    assert "status 503" in failed(gateway, "a")["telemetry_failure"]
+    server.pages["/metrics"] = always(200, VLLM)
+    until(lambda: gateway.instances()["a"]["running"] == 21)
+    report = gateway.instances()["a"]
+    assert (report["telemetry"], report["telemetry_failure"]) == ("vllm", "")

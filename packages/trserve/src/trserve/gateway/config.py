@@ -298,3 +298,5 @@ def _check_url(field: str, url: str) -> None:
         raise ConfigError(field, f"expected http://HOST:PORT, not {url!r}")
     if parts.query or parts.fragment or parts.username:
         raise ConfigError(field, "has a query, a fragment or a user's name in it")
+    if parts.path.rstrip("/").endswith("/v1"):
+        raise ConfigError(field, "leave out /v1 at the end: requests bring it along")

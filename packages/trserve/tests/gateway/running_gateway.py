@@ -155,7 +155,7 @@ def pool(
     return {
         "models": [{"name": "small", "length": 8}],
         "instances": instances,
-        "timeouts": {"connect_s": 1, "first_byte_s": 15, "idle_s": 15},
+        "timeouts": {"connect_s": 1, "first_byte_s": 15, "whole_s": 15, "idle_s": 15},
         "breaker": {"failures": 1000, "cooldown_s": 0.1},
         "checks": {"health_s": 60, "health_timeout_s": 20, "telemetry_s": 0.02},
         "server": {"admin_key": "admin"},

@@ -142,7 +142,7 @@ def test_any_mix_of_endings_leaves_nothing(upstreams, gateways, concurrency: int
     gateway = gateways(
         servers,
         each={"concurrency": concurrency},
-        timeouts={"first_byte_s": 0.4, "idle_s": 0.2},
+        timeouts={"first_byte_s": 0.4, "whole_s": 0.4, "idle_s": 0.2},
         breaker={"failures": 4, "cooldown_s": 0.05},
     )
 

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from packages.trsched.tests.waiting import until
+from packages.trserve.tests.gateway.gate import Gate
 from packages.trserve.tests.gateway.running_gateway import chat_request, request_bytes
 from packages.trserve.tests.gateway.upstream_answers import (
     DONE,
@@ -22,6 +23,7 @@ from packages.trserve.tests.gateway.upstream_answers import (
     chunk,
     chunked_head,
     event,
+    play,
     polite,
     response,
 )
@@ -109,35 +111,38 @@ def test_a_client_that_reads_no_more_is_given_up_in_time(upstreams, gateways) ->
         assert gateway.chat().status_code == 200
 
 
-async def large_end(exchange) -> None:
-    """All at once: a last event that no socket can hold, and [DONE]."""
-    if not exchange.json.get("stream"):
-        await polite(exchange)
-        return
-    await exchange.write(chunked_head())
-    await exchange.write(chunk(event(chat_chunk("x" * 7_900_000)) + DONE) + LAST_CHUNK)
+IMPATIENT = {"first_byte_s": 15, "whole_s": 15, "idle_s": 0.2, "client_s": 0.5}
 
 
-@pytest.mark.parametrize(
-    ("script", "fields"), [(endless, {"stream": True}), (huge, {}), (large_end, {"stream": True})]
-)
-def test_a_client_that_reads_nothing_is_let_go_and_the_instance_is_not_to_blame(
-    upstreams, gateways, script, fields
-) -> None:
-    """Wherever the answer is then: in the middle of a stream, of a large body, or at its end."""
+def assert_let_go(gateway) -> None:
+    """And its instance not blamed, by a breaker that opens at the first failure."""
+    gateway.wait_until_idle()
+    (report,) = gateway.instances().values()
+    assert (report["breaker"], report["state"]) == ("closed", "up")
+
+
+@pytest.mark.parametrize(("script", "fields"), [(endless, {"stream": True}), (huge, {})])
+def test_a_client_that_reads_nothing_is_let_go(upstreams, gateways, script, fields) -> None:
+    """In the middle of a stream, and of a large body."""
     (server,) = upstreams(script)
-    gateway = gateways(
-        [server],
-        timeouts={"first_byte_s": 15, "whole_s": 15, "idle_s": 0.2, "client_s": 0.5},
-        breaker={"failures": 1, "cooldown_s": 60},
-    )
+    breaker = {"failures": 1, "cooldown_s": 60}
+    gateway = gateways([server], timeouts=IMPATIENT, breaker=breaker)
     with slow_reader(gateway, **fields):
         server.wait_for(1)
-        gateway.wait_until_idle()
-        (report,) = gateway.instances().values()
-        assert (report["breaker"], report["state"]) == ("closed", "up")
-    server.answer = polite
-    assert gateway.chat().status_code == 200
+        assert_let_go(gateway)
+
+
+def test_so_is_one_that_does_not_read_the_end(upstreams, gateways) -> None:
+    """Before it comes an event that no socket can hold, so that [DONE] has to wait."""
+    gate = Gate()
+    large = chunk(event(chat_chunk("x" * 7_900_000)))
+    (server,) = upstreams(play(chunked_head(), large, gate, chunk(DONE) + LAST_CHUNK))
+    breaker = {"failures": 1, "cooldown_s": 60}
+    gateway = gateways([server], timeouts={**IMPATIENT, "idle_s": 90}, breaker=breaker)
+    with slow_reader(gateway, stream=True):
+        until(lambda: gateway.in_flight()["a"][5] == 1)
+        gate.open()
+        assert_let_go(gateway)
 
 
 class Clock:

@@ -29,8 +29,8 @@ from packages.trserve.tests.gateway.upstream_answers import (
 )
 
 FIRST = chat_events(["a"])[0]
-SOON = {"connect_s": 0.3, "first_byte_s": 0.3, "idle_s": 0.3}
-LATE = {"connect_s": 15, "first_byte_s": 15, "idle_s": 15}
+SOON = {"connect_s": 0.3, "first_byte_s": 0.3, "whole_s": 0.3, "idle_s": 0.3}
+LATE = {"connect_s": 15, "first_byte_s": 15, "whole_s": 15, "idle_s": 15}
 
 
 def test_others_are_served_meanwhile(upstreams, gateways) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from trserve.gateway.balancing import Balancing, open_balancing
-from trserve.gateway.config import GatewayConfig, gateway_config
+from trserve.gateway.config import GatewayConfig
+from trserve.gateway.config_checks import gateway_config
 from trserve.gateway.pool import Pool
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from trsched.errors import ConfigError
 from trserve.deployment import load_deployment
-from trserve.gateway.config import gateway_config
+from trserve.gateway.config_checks import gateway_config
 from trserve.gateway.config_lines import line_of
 from trserve.gateway.deployment import config_file, load_gateway
 

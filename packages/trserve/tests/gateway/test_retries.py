@@ -208,13 +208,21 @@ def test_every_try_is_elsewhere_and_they_are_counted(upstreams, gateways) -> Non
 def test_retries_are_budgeted(upstreams, gateways) -> None:
     """A pool that fails altogether gets its load and a bounded extra."""
     servers = upstreams(*[always(500)] * 3)
-    gateway = gateways(servers, retries={"attempts": 3, "budget": 0})
+    gateway = gateways(servers, retries={"attempts": 3, "budget": 0.01})
     for _ in range(60):
         assert gateway.chat().status_code == 500
     retried = gateway.metric("trgateway_retries_total")
     assert retried >= 20  # what is saved up at the start
     assert retried < 60  # and no more than one a second, instead of two each
     assert sum(len(server.exchanges) for server in servers) == 60 + retried
+
+
+def test_no_budget_means_no_retry(upstreams, gateways) -> None:
+    servers = upstreams(*[always(500)] * 3)
+    gateway = gateways(servers, retries={"attempts": 3, "budget": 0})
+    for number in range(5):
+        assert gateway.chat().status_code == 500
+        assert sum(len(server.exchanges) for server in servers) == number + 1
 
 
 def test_a_dead_kept_connection_is_tried_again_at_the_same_instance(upstreams, gateways) -> None:

@@ -12,7 +12,8 @@ import msgspec
 from rbalance import Weights
 from trsched.errors import ConfigError
 from trserve.errors import ApiError
-from trserve.gateway.config import WeightShares, weights_of
+from trserve.gateway.config import WeightShares
+from trserve.gateway.config_checks import weights_of
 from trserve.gateway.instance import capability_bits
 
 Raw = msgspec.Raw

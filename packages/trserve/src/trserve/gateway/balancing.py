@@ -28,7 +28,8 @@ from rbalance import (
 from rbalance import ConfigError as BalanceConfigError
 from rbalance.policies.route_balance import RouteBalance
 from trsched.errors import ConfigError
-from trserve.gateway.config import GatewayConfig, weights_of
+from trserve.gateway.config import GatewayConfig
+from trserve.gateway.config_checks import weights_of
 
 if TYPE_CHECKING:
     from rbalance import BalancerStats, Predictor, Weights

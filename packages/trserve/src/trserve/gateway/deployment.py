@@ -11,7 +11,8 @@ import msgspec
 
 from trsched.errors import ConfigError
 from trserve.config_file import apply_changes, parse_change, parse_config, read_text
-from trserve.gateway.config import GatewayConfig, gateway_config
+from trserve.gateway.config import GatewayConfig
+from trserve.gateway.config_checks import gateway_config
 from trserve.gateway.config_lines import line_of
 from trserve.settings import GatewaySettings
 

@@ -63,7 +63,8 @@ class Dispatcher:
     def configure(self, config: GatewayConfig) -> None:
         """Try so often, and so long, from now on."""
         self._attempts = config.retries.attempts
-        self._budget.change(RetrySettings(share=config.retries.budget))
+        share = config.retries.budget
+        self._budget.change(RetrySettings(share) if share else RetrySettings(0.0, 0.0, 0.0))
         self._timeout = aiohttp.ClientTimeout(sock_connect=config.timeouts.connect_s)
 
     async def fly(self, trip: Trip) -> None:
@@ -75,7 +76,7 @@ class Dispatcher:
                 if await self._once(trip, request):
                     return
             except AttemptFailedError as error:
-                trip.failed = error
+                trip.failed, trip.failed_on = error, trip.instance
                 if not self._again(trip, error):
                     await self._last_answer(trip, error.answer)
                     return
@@ -247,13 +248,14 @@ class Dispatcher:
         if why in ("instance removed", "instance down"):
             return True
         if why == "timeout":
-            trip.failed = AttemptFailedError(why, error)
+            trip.failed, trip.failed_on = AttemptFailedError(why, error), trip.instance
             if self._again(trip, trip.failed):
                 return True
         raise error
 
     async def _nobody(self, trip: Trip, error: NoInstanceError) -> None:
         if trip.failed is not None:
+            trip.instance = trip.failed_on  # whose answer it is
             await self._last_answer(trip, trip.failed.answer)
             return
         raise self._requests.refusal(trip.ask, error)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from trsched.errors import ConfigError
 from trserve.gateway.circuit_breaker import BreakerSettings, CircuitBreaker
-from trserve.gateway.config import GatewayConfig, InstanceSpec, check_instance
+from trserve.gateway.config import GatewayConfig, InstanceSpec
+from trserve.gateway.config_checks import check_instance
 from trserve.gateway.instance import Instance, key_of, tier_of
 
 if TYPE_CHECKING:

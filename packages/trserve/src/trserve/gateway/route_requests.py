@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from rbalance import NoInstanceError, RouteRequest
 from trserve.errors import ApiError
-from trserve.gateway.config import AUTO, weights_of
+from trserve.gateway.config import AUTO
+from trserve.gateway.config_checks import weights_of
 from trserve.gateway.instance import capability_names
 
 if TYPE_CHECKING:

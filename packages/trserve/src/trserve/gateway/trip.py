@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Trip:
-    """not_on: instances that may not have it (again). failed: the last try that failed.
+    """not_on: instances that may not have it (again). failed, failed_on: the last try that failed.
 
     Of the last decision: instance, terms, weights, decided_at. Of the try at it: progress,
     first_at (its first token), told (tokens that the account has heard of). retried_same: tries
@@ -33,6 +33,7 @@ class Trip:
     tries: int = 0
     not_on: tuple[int, ...] = ()
     failed: AttemptFailedError | None = None
+    failed_on: Instance | None = None
     retried_same: int = -1
     instance: Instance | None = None
     terms: Terms | None = None

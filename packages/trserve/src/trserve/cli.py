@@ -12,16 +12,26 @@ import typer
 
 from trserve import cli_bench, cli_gateway, cli_tuning, help_texts
 from trserve.cli_options import (
+    AccessLog,
+    ApiKey,
     AsJson,
     Changes,
     Config,
     Context,
     DelayedBatching,
+    DrainTimeout,
+    Host,
+    JsonLogs,
     KvMemory,
     LoadFormat,
+    LogLevel,
     MaxActive,
+    MaxBody,
     Mode,
+    Port,
     Preset,
+    ReadyFile,
+    RequestTimeout,
 )
 
 BAD_CONFIGURATION = 2
@@ -53,19 +63,9 @@ def launch(
     preset: Preset = None,
     config: Config = None,
     changes: Changes = None,
-    host: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Listen on it; 0.0.0.0 for all. [default: 127.0.0.1]"),
-    ] = None,
-    port: Annotated[
-        int | None, typer.Option(metavar="PORT", help="0 picks a free one. [default: 8000]")
-    ] = None,
-    api_key: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KEY", help="Clients must send it. Better: the variable TRSERVE_API_KEY."
-        ),
-    ] = None,
+    host: Host = None,
+    port: Port = None,
+    api_key: ApiKey = None,
     served_name: Annotated[
         str | None,
         typer.Option(
@@ -81,36 +81,13 @@ def launch(
     mode: Mode = None,
     delayed_batching: DelayedBatching = None,
     load_format: LoadFormat = None,
-    request_timeout: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="A request that takes longer ends. [default: never]"),
-    ] = None,
-    max_body: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Largest request body. [default: 4MiB]")
-    ] = None,
-    drain_timeout: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="How long running requests may go on after Ctrl-C. [default: 30]",
-        ),
-    ] = None,
-    log_level: Annotated[
-        str | None,
-        typer.Option(metavar="LEVEL", help="debug, info, warning or error. [default: info]"),
-    ] = None,
-    json_logs: Annotated[
-        bool | None, typer.Option("--json-logs/--text-logs", help="How log lines look.")
-    ] = None,
-    access_log: Annotated[
-        bool | None, typer.Option("--access-log/--no-access-log", help="Log every HTTP request.")
-    ] = None,
-    ready_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH", help='For scripts: {"url", "pid"} is written here once ready.'
-        ),
-    ] = None,
+    request_timeout: RequestTimeout = None,
+    max_body: MaxBody = None,
+    drain_timeout: DrainTimeout = None,
+    log_level: LogLevel = None,
+    json_logs: JsonLogs = None,
+    access_log: AccessLog = None,
+    ready_file: ReadyFile = None,
 ) -> int:
     """Serve until stopped."""
     from trserve.deployment import load_deployment

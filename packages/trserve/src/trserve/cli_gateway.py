@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from trserve.cli_options import Changes
+from trserve.cli_options import (
+    AccessLog,
+    ApiKey,
+    Changes,
+    DrainTimeout,
+    Host,
+    JsonLogs,
+    LogLevel,
+    MaxBody,
+    Port,
+    ReadyFile,
+    RequestTimeout,
+)
 
 
 def gateway(
@@ -22,19 +34,9 @@ def gateway(
     check: Annotated[
         bool, typer.Option("--check", help="Check the configuration and start nothing.")
     ] = False,
-    host: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Listen on it; 0.0.0.0 for all. [default: 127.0.0.1]"),
-    ] = None,
-    port: Annotated[
-        int | None, typer.Option(metavar="PORT", help="0 picks a free one. [default: 8000]")
-    ] = None,
-    api_key: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KEY", help="Clients must send it. Better: the variable TRSERVE_API_KEY."
-        ),
-    ] = None,
+    host: Host = None,
+    port: Port = None,
+    api_key: ApiKey = None,
     admin_key: Annotated[
         str | None,
         typer.Option(metavar="KEY", help="Opens /admin. Better: the variable TRSERVE_ADMIN_KEY."),
@@ -43,36 +45,13 @@ def gateway(
         Path | None,
         typer.Option(metavar="FILE", help="Clients' keys with their limits; see `trserve key`."),
     ] = None,
-    request_timeout: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="A request that takes longer ends. [default: never]"),
-    ] = None,
-    max_body: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Largest request body. [default: 4MiB]")
-    ] = None,
-    drain_timeout: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="How long running requests may go on after Ctrl-C. [default: 30]",
-        ),
-    ] = None,
-    log_level: Annotated[
-        str | None,
-        typer.Option(metavar="LEVEL", help="debug, info, warning or error. [default: info]"),
-    ] = None,
-    json_logs: Annotated[
-        bool | None, typer.Option("--json-logs/--text-logs", help="How log lines look.")
-    ] = None,
-    access_log: Annotated[
-        bool | None, typer.Option("--access-log/--no-access-log", help="Log every request.")
-    ] = None,
-    ready_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH", help='For scripts: {"url", "pid"} is written here once ready.'
-        ),
-    ] = None,
+    request_timeout: RequestTimeout = None,
+    max_body: MaxBody = None,
+    drain_timeout: DrainTimeout = None,
+    log_level: LogLevel = None,
+    json_logs: JsonLogs = None,
+    access_log: AccessLog = None,
+    ready_file: ReadyFile = None,
 ) -> int:
     """Stand in front of servers until stopped."""
     from trsched.errors import ConfigError

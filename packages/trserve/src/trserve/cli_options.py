@@ -60,3 +60,42 @@ LoadFormat = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Host = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Listen on it; 0.0.0.0 for all. [default: 127.0.0.1]"),
+]
+Port = Annotated[
+    int | None, typer.Option(metavar="PORT", help="0 picks a free one. [default: 8000]")
+]
+ApiKey = Annotated[
+    str | None,
+    typer.Option(metavar="KEY", help="Clients must send it. Better: the variable TRSERVE_API_KEY."),
+]
+RequestTimeout = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="A request that takes longer ends. [default: never]"),
+]
+MaxBody = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Largest request body. [default: 4MiB]")
+]
+DrainTimeout = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        help="How long running requests may go on after Ctrl-C. [default: 30]",
+    ),
+]
+LogLevel = Annotated[
+    str | None,
+    typer.Option(metavar="LEVEL", help="debug, info, warning or error. [default: info]"),
+]
+JsonLogs = Annotated[
+    bool | None, typer.Option("--json-logs/--text-logs", help="How log lines look.")
+]
+AccessLog = Annotated[
+    bool | None, typer.Option("--access-log/--no-access-log", help="Log every HTTP request.")
+]
+ReadyFile = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help='For scripts: {"url", "pid"} is written here once ready.'),
+]

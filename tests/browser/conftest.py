@@ -35,9 +35,9 @@ ARGUMENTS = [
 ENDLESS = ("--set", "models[0].eos_rate=0", "--set", "models[1].eos_rate=0")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The system's Chromium."""
+    """The system's Chromium. Closed with each module: Playwright keeps its event loop running."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     chromium = shutil.which("chromium")
     if chromium is None:

@@ -12,7 +12,6 @@ import aiohttp
 import structlog
 
 from rbalance import NoInstanceError
-from rbalance.policies.route_balance import RouteBalance
 from trserve.errors import ApiError
 from trserve.gateway.attempt import Attempt, AttemptFailedError, Progress, Stored
 from trserve.gateway.decision import decision_headers, decision_note, reason_of
@@ -20,8 +19,8 @@ from trserve.gateway.flight import Flight, Stop, stopped_error
 from trserve.gateway.retry_budget import RetryBudget, RetrySettings
 
 if TYPE_CHECKING:
-    from rbalance import Balancer, InstanceState, Routed, RouteRequest, Weights
-    from rbalance.policies.policy import Policy
+    from rbalance import Balancer, Routed, RouteRequest
+    from trserve.gateway.balancing import Balancing
     from trserve.gateway.config import GatewayConfig
     from trserve.gateway.gateway_metrics import GatewayMetrics
     from trserve.gateway.instance import Instance
@@ -43,8 +42,7 @@ class Dispatcher:
         pool: Pool,
         requests: RouteRequests,
         balancer: Balancer,
-        state: InstanceState,
-        policy: Policy,
+        balancing: Balancing,
         session: aiohttp.ClientSession,
         budget: RetryBudget,
         metrics: GatewayMetrics,
@@ -52,8 +50,8 @@ class Dispatcher:
         self._pool = pool
         self._requests = requests
         self._balancer = balancer
-        self._state = state
-        self._policy = policy
+        self._balancing = balancing
+        self._state = balancing.state
         self._session = session
         self._budget = budget
         self._metrics = metrics
@@ -134,7 +132,7 @@ class Dispatcher:
         self, trip: Trip, request: RouteRequest, instance: Instance, routed: Routed
     ) -> None:
         trip.progress = progress = Progress(lambda tokens: self._wrote(trip, request, tokens))
-        trip.terms, trip.weights = routed.terms, request.weights or self._weights()
+        trip.terms, trip.weights = routed.terms, request.weights or self._balancing.weights
         told = decision_headers(instance, routed, trip)
         note = decision_note(instance, routed, trip) if trip.ask.options.explain else b""
         attempt = Attempt(instance.name, trip.reply, trip.flight, progress, told, note)
@@ -169,9 +167,6 @@ class Dispatcher:
             return
         self._answers(instance)
 
-    def _weights(self) -> Weights | None:
-        return self._policy.weights if isinstance(self._policy, RouteBalance) else None
-
     def _wrote(self, trip: Trip, request: RouteRequest, tokens: int) -> None:
         if not tokens:  # comments, which servers send while a request waits
             return
@@ -193,7 +188,7 @@ class Dispatcher:
         if flight is not None and flight.written > 1 and trip.first_at is not None:
             stalled = 0.0 if trip.progress is None else trip.progress.stalled_s
             seconds = now - trip.first_at - stalled
-            self._policy.observe(flight.instance, flight.written - 1, seconds, now)
+            self._balancing.policy.observe(flight.instance, flight.written - 1, seconds, now)
 
     def _answers(self, instance: Instance) -> None:
         """It has shown that it lives."""
@@ -226,7 +221,13 @@ class Dispatcher:
                 for each in self._pool.instances
                 if each.context <= trip.instance.context
             )
-        self._retried(trip, error.reason)
+        self._metrics.retried(error.reason)
+        _log.warning(
+            "tried elsewhere",
+            request_id=trip.flight.request_id,
+            instance=trip.instance.name,
+            why=error.reason,
+        )
         return True
 
     def _same_again(self, trip: Trip) -> bool:
@@ -266,12 +267,3 @@ class Dispatcher:
         length = (b"content-length", str(len(answer.body)).encode())
         await trip.reply.start(answer.status, [*answer.headers, length])
         await trip.reply.write(answer.body, more=False)
-
-    def _retried(self, trip: Trip, reason: str) -> None:
-        self._metrics.retried(reason)
-        _log.warning(
-            "tried elsewhere",
-            request_id=trip.flight.request_id,
-            instance=trip.instance.name if trip.instance else None,
-            why=reason,
-        )

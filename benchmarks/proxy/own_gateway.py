@@ -16,9 +16,6 @@ from benchmarks.proxy.proxy_process import Proxy, free_port, running
 from rbalance.demo import DEMO_PROMPTS
 from rbalance.demo.generate import MODELS
 
-ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
-"""rbalance's advice for embedding where cores are shared."""
-
 _PRICES = (0.06, 0.07, 0.15, 0.39)
 _TPOT_S = (0.0123, 0.0206, 0.0184, 0.0474)
 _QUALITY = (0.5, 0.6, 0.65, 0.75)
@@ -70,6 +67,6 @@ def own_gateway(name: str, config: dict[str, Any]) -> Iterator[Proxy]:
         server = {"host": "127.0.0.1", "port": port, "log_level": "warning", "drain_timeout": 1}
         file.write_text(yaml.safe_dump({"server": server, **config}))
         command = [sys.executable, "-m", "trserve", "gateway", "--config", str(file)]
-        with running(command, port, "auto", environment=ENVIRONMENT) as pid:
+        with running(command, port, "auto") as pid:
             predicts = config.get("predictor", "none") != "none"
-            yield Proxy(name, port, pid, "auto", {"environment": ENVIRONMENT, **config}, predicts)
+            yield Proxy(name, port, pid, "auto", config, predicts)

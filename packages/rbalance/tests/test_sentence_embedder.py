@@ -13,7 +13,7 @@ from rbalance.demo import DEMO_PROMPTS
 from rbalance.errors import ConfigError
 from rbalance.knn import KnnPredictor, fit_knn
 from rbalance.records import read_records
-from rbalance.sentence_embedder import MAX_CHARS, Precision, SentenceEmbedder, like_lengths
+from rbalance.sentence_embedder import MAX_CHARS, Precision, SentenceEmbedder
 from rbalance.training_set import TrainingSet, held_out
 
 if TYPE_CHECKING:
@@ -115,15 +115,28 @@ def test_any_text_has_a_vector(embedder: SentenceEmbedder, prompt: str) -> None:
     assert vector @ vector == pytest.approx(1.0, rel=1e-5)
 
 
-@given(st.lists(st.integers(0, 5000), max_size=40))
-def test_groups_hold_every_row_once_and_little_padding(lengths: list[int]) -> None:
-    groups = like_lengths(lengths)
-    assert sorted(row for group in groups for row in group) == list(range(len(lengths)))
-    for group in groups:
-        read = [min(lengths[row], 600) for row in group]
-        assert sum(max(read) - chars for chars in read) <= 800
-    if lengths and max(lengths) == min(lengths):
-        assert len(groups) == 1
+@given(st.lists(st.integers(2, 128), min_size=1, max_size=40), st.integers(1, 8))
+def test_shares_hold_every_row_once_and_none_has_much_more_than_another(
+    lengths: list[int], most: int
+) -> None:
+    from rbalance.bert_encoder import even_shares
+
+    shares = even_shares(lengths, most, 64)
+    assert sorted(row for share in shares for row in share) == list(range(len(lengths)))
+    assert len(shares) <= max(1, min(most, sum(lengths) // 64))
+    tokens = [sum(lengths[row] for row in share) for share in shares]
+    assert max(tokens) <= sum(lengths) / len(shares) + max(lengths)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_however_many_threads_share_a_batch_its_vectors_are_the_same(
+    embedder: SentenceEmbedder, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.get_num_threads", lambda: threads)
+    monkeypatch.setattr("torch.set_num_threads", lambda number: None)
+    other = SentenceEmbedder()
+    prompts = [f"{number} " + "word " * (number % 37) for number in range(70)]
+    assert ((other.embed(prompts) * embedder.embed(prompts)).sum(axis=1) > 0.9999).all()
 
 
 def test_no_prompts_give_no_vectors(embedder: SentenceEmbedder) -> None:

@@ -31,11 +31,6 @@ MAX_CHARS = 2048
 """Prompts are cut to so many characters before they are tokenized. 128 word pieces are about 600
 characters of English: what is cut was not going to be read, only tokenized."""
 
-_READ_CHARS = 600  # no text of more takes longer
-_CALL_CHARS = 800
-"""Padding that costs as much as one call more, in characters of text: by benchmarks.decision with
-two threads, where 200 and 400 were slower for batches of 8."""
-
 
 class SentenceEmbedder:
     """A sentence-transformers model on the CPU, one call for a batch."""
@@ -78,9 +73,7 @@ class SentenceEmbedder:
         if not prompts:
             return np.empty((0, self.dimension), np.float32)
         cut = [_readable(prompt[:MAX_CHARS]) for prompt in prompts]
-        vectors = np.empty((len(cut), self.dimension), np.float32)
-        for rows in like_lengths([len(prompt) for prompt in cut]):
-            vectors[rows] = self._encode([cut[row] for row in rows])
+        vectors = self._encode(cut)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)  # bf16 rounds lengths too
         return vectors
 
@@ -89,23 +82,6 @@ class SentenceEmbedder:
         if self._encoder is not None:
             return self._encoder(prompts)
         return self._model.encode(prompts, batch_size=len(prompts), show_progress_bar=False)
-
-
-def like_lengths(lengths: Sequence[int]) -> list[list[int]]:
-    """Rows in groups to be run together, longest first: every group is padded to its longest.
-
-    lengths: characters. A group ends where its padding would cost more than one call more does.
-    """
-    read = [min(length, _READ_CHARS) for length in lengths]
-    groups: list[list[int]] = []
-    padding = longest = 0
-    for row in sorted(range(len(read)), key=lambda row: -read[row]):
-        padding += longest - read[row]
-        if not groups or padding > _CALL_CHARS:
-            groups.append([])
-            padding, longest = 0, read[row]
-        groups[-1].append(row)
-    return groups
 
 
 @contextmanager

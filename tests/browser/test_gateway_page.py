@@ -106,6 +106,9 @@ def test_a_threshold_is_sent_once_it_is_moved(
     slider.press("Home")
     expect(output).to_have_text("0")
     send(page, "Hi")
+    for width in (320, 768, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert fits(page)
     page.get_by_role("button", name="each instance’s own").click()
     expect(output).to_have_text("differs")
     send(page, "Hi")

@@ -118,7 +118,7 @@ def demo_pair_url(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.slow
 def test_picture(demo_pair_url: str, open_page: OpenPage, shots: Path) -> None:
     """`playground-gateway.png` is the README's."""
-    page = open_page(demo_pair_url, viewport={"width": 1280, "height": 1180})
+    page = open_page(demo_pair_url, viewport={"width": 1280, "height": 1300})
     connected(page)
     page.get_by_role("button", name="quality", exact=True).click()
     expect(page.locator(".decided b")).to_have_text("token-routed")

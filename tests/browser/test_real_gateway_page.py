@@ -91,7 +91,8 @@ def test_a_threshold_goes_to_the_group(url: str, open_page: OpenPage) -> None:
         slider.press(key)
         with page.expect_request("**/v1/chat/completions") as asked:
             answer = send(page, "Hi", max_tokens=32)
-        assert asked.value.post_data_json["tokenrouter"]["threshold"] == writer
+        sent: Any = asked.value.post_data_json
+        assert sent["tokenrouter"]["threshold"] == writer
         assert tokens_by(answer, writer) == answer.locator(".token").count() > 0
         expect(answer.locator(".legend")).to_contain_text(("small", "large")[writer])
 

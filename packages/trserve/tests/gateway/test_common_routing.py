@@ -6,9 +6,18 @@ from typing import Any
 
 import pytest
 
+from packages.trserve.tests.gateway.gate import Gate
 from packages.trserve.tests.gateway.gateway_parts import group_server
 from packages.trserve.tests.gateway.running_gateway import ADMIN, RunningGateway
 from packages.trserve.tests.gateway.scripted_upstream import ScriptedUpstream
+from packages.trserve.tests.gateway.upstream_answers import (
+    DONE,
+    LAST_CHUNK,
+    chat_events,
+    chunk,
+    chunked_head,
+    play,
+)
 
 GROUPS = ("pair", "twin", "other", "fixed")
 
@@ -116,6 +125,24 @@ def test_it_follows_the_pool(gateway: RunningGateway, server: ScriptedUpstream) 
     for gone, left in (("a", {"both": 0.6}), ("c", {"auto": 0.6, "any": 0.6, "both": 0.6})):
         gateway.http.delete(f"/admin/instances/{gone}", headers=ADMIN)
         assert values(gateway) == left
+
+
+def test_who_only_finishes_what_it_has_no_longer_counts(
+    gateway: RunningGateway, server: ScriptedUpstream
+) -> None:
+    gate = Gate()
+    events = chat_events(["a"])
+    server.answer = play(chunked_head(), chunk(events[0]), gate, chunk(DONE) + LAST_CHUNK)
+    add(gateway, "a", group="pair", threshold=0.3)
+    add(gateway, "b", model="alone", url=server.url)
+    with gateway.stream(model="alone") as answer:
+        pieces = answer.iter_bytes()
+        assert next(pieces) == events[0]
+        gateway.http.delete("/admin/instances/b", headers=ADMIN)
+        assert gateway.instances()["b"]["state"] == "draining"
+        assert values(gateway) == {"auto": 0.3, "any": 0.3, "both": 0.3}
+        gate.open()
+        assert b"".join(pieces) == DONE
 
 
 def test_where_it_is_missing_a_threshold_reaches_whoever_answers(

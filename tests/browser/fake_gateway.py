@@ -44,6 +44,14 @@ POOL = (
     Instance("large-a", "qwen-32b", (0.83, 0.0, 0.2), 4.2e-5, 3.4),
     Instance("large-b", "qwen-32b", (0.83, 0.0, 0.0), 4.2e-5, 4.1, up=False),
 )
+THRESHOLD = {
+    "name": "tau",
+    "value": None,
+    "low": 0.0,
+    "high": 1.0,
+    "meaning": "The lower, the more.",
+}
+ROUTING = {"models": ["qwen-s", "qwen-l"], "router": "r_stitch", "threshold": THRESHOLD}
 WORDS = ["The", " answer", " comes", " from", " one", " of", " several", " servers", "."]
 MAKERS = [0, 0, 1, 0, 0, 0, 1, 1, 0]
 
@@ -96,7 +104,9 @@ class FakeGateway:
     def models(self) -> dict[str, Any]:
         ids = ["auto", *dict.fromkeys(instance.model for instance in POOL)]
         card = {"object": "model", "created": 0, "owned_by": "gateway"}
-        return {"object": "list", "data": [{"id": each, **card} for each in ids]}
+        cards = [{"id": each, **card} for each in ids]
+        next(each for each in cards if each["id"] == "qwen-pair")["tokenrouter"] = ROUTING
+        return {"object": "list", "data": cards}
 
     def health(self) -> dict[str, str]:
         return {"status": "degraded"}

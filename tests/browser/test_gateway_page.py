@@ -90,6 +90,36 @@ def test_a_group_behind_it_keeps_its_colours(gateway_url: str, open_page: OpenPa
     expect(page.locator(".lane-head b")).to_have_text(["qwen-s", "qwen-l"])
 
 
+def test_a_threshold_is_sent_once_it_is_moved(
+    gateway: FakeGateway, gateway_url: str, open_page: OpenPage
+) -> None:
+    """Only for a name that has one; which value holds until then differs between its instances."""
+    page = open_page(gateway_url)
+    connected(page)
+    slider = page.get_by_label("Threshold tau")
+    expect(slider).to_be_hidden()
+    page.get_by_label("Model", exact=True).select_option("qwen-pair")
+    output = page.locator("#threshold output")
+    expect(output).to_have_text("differs")
+    expect(page.get_by_role("button", name="Side by side")).to_be_hidden()
+    send(page, "Hi")
+    slider.press("Home")
+    expect(output).to_have_text("0")
+    send(page, "Hi")
+    for width in (320, 768, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert fits(page)
+    page.get_by_role("button", name="each instance’s own").click()
+    expect(output).to_have_text("differs")
+    send(page, "Hi")
+    slider.press("End")
+    page.get_by_label("Model", exact=True).select_option("auto")
+    expect(slider).to_be_hidden()
+    send(page, "Hi")
+    sent = [body["tokenrouter"].get("threshold") for body in gateway.bodies]
+    assert sent == [None, 0, None, None]
+
+
 def test_an_upstream_that_refuses_the_extension_is_asked_without(
     gateway: FakeGateway, gateway_url: str, open_page: OpenPage, allowed_complaints: list[str]
 ) -> None:

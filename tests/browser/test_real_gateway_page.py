@@ -81,11 +81,28 @@ def test_weights_choose_and_the_request_follows(url: str, open_page: OpenPage) -
     assert_readable(page)
 
 
+def test_a_threshold_goes_to_the_group(url: str, open_page: OpenPage) -> None:
+    page = open_page(url)
+    connected(page)
+    slider = page.get_by_label("Threshold p")
+    expect(slider).to_have_value("0.2")  # the group's own: both entries leave it as it is
+    expect(page.locator("#threshold-meaning")).to_contain_text("take no notice of it")
+    for key, writer in (("End", 1), ("Home", 0)):
+        slider.press(key)
+        with page.expect_request("**/v1/chat/completions") as asked:
+            answer = send(page, "Hi", max_tokens=32)
+        sent: Any = asked.value.post_data_json
+        assert sent["tokenrouter"]["threshold"] == writer
+        assert tokens_by(answer, writer) == answer.locator(".token").count() > 0
+        expect(answer.locator(".legend")).to_contain_text(("small", "large")[writer])
+
+
 def test_its_own_numbers_are_in_the_panels(url: str, open_page: OpenPage) -> None:
     page = open_page(url)
     connected(page)
     page.get_by_role("button", name="Side by side").click()
     ended(page, 3)
+    expect(page.locator("#verdict")).to_be_hidden()  # three weights, not one model alone
     made = httpx.get(f"{url}/metrics").text
     assert 'trgateway_decisions_total{instance="good-1",model="good"}' in made
     chart = page.get_by_role("region", name="Decisions a second")
@@ -102,7 +119,7 @@ def demo_pair_url(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.slow
 def test_picture(demo_pair_url: str, open_page: OpenPage, shots: Path) -> None:
     """`playground-gateway.png` is the README's."""
-    page = open_page(demo_pair_url, viewport={"width": 1280, "height": 1180})
+    page = open_page(demo_pair_url, viewport={"width": 1280, "height": 1300})
     connected(page)
     page.get_by_role("button", name="quality", exact=True).click()
     expect(page.locator(".decided b")).to_have_text("token-routed")

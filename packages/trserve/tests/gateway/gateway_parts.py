@@ -7,7 +7,9 @@ from typing import Any
 from trserve.gateway.balancing import Balancing, open_balancing
 from trserve.gateway.config import GatewayConfig
 from trserve.gateway.config_checks import gateway_config
+from trserve.gateway.local_groups import GroupServer
 from trserve.gateway.pool import Pool
+from trserve.schemas.server_responses import Routing, RoutingThreshold
 
 
 def small_config(**sections: Any) -> GatewayConfig:
@@ -18,6 +20,17 @@ def small_config(**sections: Any) -> GatewayConfig:
 def instance(name: str, model: str = "small", **fields: Any) -> dict[str, Any]:
     """An entry of `instances` at an address of its own, where nobody listens."""
     return {"name": name, "model": model, "url": f"http://127.0.0.1:9/{name}", **fields}
+
+
+def group_server(url: str, *models: str, value: float | None = 0.2) -> GroupServer:
+    """A local group that is said to run there, of these models or two; value None: no threshold."""
+    threshold = None
+    if value is not None:
+        threshold = RoutingThreshold(name="p", value=value, low=0.0, high=1.0, meaning="A share.")
+    routing = Routing(
+        models=list(models) or ["small", "large"], router="bernoulli", threshold=threshold
+    )
+    return GroupServer(url, "key", routing)
 
 
 def opened(config: GatewayConfig) -> tuple[Balancing, Pool]:

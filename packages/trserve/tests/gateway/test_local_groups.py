@@ -72,6 +72,18 @@ def test_a_client_may_still_say_otherwise(client: httpx.Client) -> None:
     assert tokens(client, "rarely", tokenrouter={"threshold": 1.0})["small"] == 0
 
 
+def test_a_names_card_says_which_threshold_holds(client: httpx.Client) -> None:
+    cards = {card["id"]: card for card in client.get("/v1/models").json()["data"]}
+    assert list(cards) == ["auto", "slm", "llm", "often", "rarely"]
+    assert {name for name in cards if "tokenrouter" in cards[name]} == {"auto", "often", "rarely"}
+    for name, value in (("auto", None), ("often", 0.9), ("rarely", 0.05)):
+        routing = cards[name]["tokenrouter"]
+        assert (routing["models"], routing["router"]) == (["small", "large"], "bernoulli")
+        threshold = routing["threshold"]
+        assert threshold.pop("meaning").endswith(".")
+        assert threshold == {"name": "p", "value": value, "low": 0.0, "high": 1.0}
+
+
 def test_one_score_decides_between_them(client: httpx.Client) -> None:
     body = {"model": "auto", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8}
     explained = client.post("/v1/route", json=body).json()

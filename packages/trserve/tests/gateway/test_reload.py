@@ -11,6 +11,7 @@ import yaml
 
 from packages.trsched.tests.waiting import until
 from packages.trserve.tests.gateway.gate import Gate
+from packages.trserve.tests.gateway.gateway_parts import group_server
 from packages.trserve.tests.gateway.running_gateway import ADMIN
 from packages.trserve.tests.gateway.upstream_answers import (
     DONE,
@@ -23,7 +24,6 @@ from packages.trserve.tests.gateway.upstream_answers import (
     play,
     polite,
 )
-from trserve.gateway.local_groups import GroupServer
 from trserve.gateway.retry_budget import RetrySettings
 
 FIRST = chat_events(["a"])[0]
@@ -117,7 +117,7 @@ def test_what_only_a_running_gateway_can_tell_is_told_before_anything_changes(
     servers = upstreams(count=2)
     gateway = gateways(servers, groups=[{"name": "pair", "preset": "profile-demo"}])
     own = gateway.gateway
-    own.pool._groups["pair"] = GroupServer(URL, "key", ("small", "large"), (0.0, 1.0))
+    own.pool.groups["pair"] = group_server(URL)
     own.balancing.tiers = frozenset({"small"})
 
     def change(config: dict[str, Any]) -> None:  # a is gone, b another one, and z comes

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from trserve.endpoints.documented_errors import documented_errors
 from trserve.errors import ApiError
 from trserve.gateway.ask import read_ask
+from trserve.gateway.common_routing import common_routing
 from trserve.gateway.current_gateway import CurrentGateway
 from trserve.gateway.instance import capability_names
 from trserve.gateway.instance_rows import instance_rows
@@ -20,6 +21,7 @@ from trserve.schemas.server_responses import NameCard, NameList
 if TYPE_CHECKING:
     from rbalance.explain import CandidateReport
     from trserve.gateway.ask import Ask
+    from trserve.gateway.gateway import Gateway
     from trserve.gateway.instance import Instance
 
 router = APIRouter()
@@ -30,7 +32,7 @@ router = APIRouter()
 )
 async def list_models(gateway: CurrentGateway) -> NameList:
     """`auto`, the aliases, and the pool's models; no instance is asked."""
-    return NameList(data=[_card(name, gateway.created) for name in gateway.requests.names])
+    return NameList(data=[_card(gateway, name) for name in gateway.requests.names])
 
 
 @router.get(
@@ -44,7 +46,7 @@ async def get_model(model: str, gateway: CurrentGateway) -> NameCard:
     if model not in gateway.requests.names:
         message = f"The model {model!r} does not exist."
         raise ApiError(404, message, param="model", code="model_not_found")
-    return _card(model, gateway.created)
+    return _card(gateway, model)
 
 
 class CandidateTerms(BaseModel):
@@ -190,5 +192,11 @@ async def metrics(gateway: CurrentGateway) -> Response:
     return Response(gateway.metrics.page(), headers={"content-type": CONTENT_TYPE_LATEST})
 
 
-def _card(name: str, created: int) -> NameCard:
-    return NameCard(id=name, created=created, owned_by="gateway")
+def _card(gateway: Gateway, name: str) -> NameCard:
+    specs = [each.spec for each in gateway.requests.instances(name)]
+    return NameCard(
+        id=name,
+        created=gateway.created,
+        owned_by="gateway",
+        tokenrouter=common_routing(specs, gateway.pool.groups),
+    )

@@ -39,23 +39,23 @@ _LIBC = ctypes.CDLL(None)  # not to be looked for between fork and exec
 class GroupServer:
     """A local group that runs: where it listens, the key it wants to see, and what it serves.
 
-    models: their names. threshold: the range of its router's, None if that has none.
+    routing: as its own `/v1/models` describes it.
     """
 
     url: str
     key: str
-    models: tuple[str, ...]
-    threshold: tuple[float, float] | None
+    routing: Routing
 
     def check(self, spec: InstanceSpec, field: str) -> None:
         """Whether it can serve that entry of the pool. Raises ConfigError; field: the entry's."""
-        if spec.only is not None and spec.only not in self.models:
-            raise ConfigError(f"{field}.only", f"{spec.only!r} is none of {', '.join(self.models)}")
+        models, threshold = self.routing.models, self.routing.threshold
+        if spec.only is not None and spec.only not in models:
+            raise ConfigError(f"{field}.only", f"{spec.only!r} is none of {', '.join(models)}")
         if spec.threshold is None:
             return
-        if self.threshold is None:
+        if threshold is None:
             raise ConfigError(f"{field}.threshold", f"the router of {spec.group!r} has none")
-        low, high = self.threshold
+        low, high = threshold.low, threshold.high
         if not low <= spec.threshold <= high:
             raise ConfigError(
                 f"{field}.threshold", f"must be from {low:g} to {high:g}, not {spec.threshold:g}"
@@ -81,10 +81,7 @@ class LocalGroup:
         """Load it, and keep it alive from then on. Raises ConfigError: it cannot be served."""
         await self._launch(port=0)
         self._watch = asyncio.create_task(self._keep_alive())
-        routing = await self._routing()
-        threshold = routing.threshold
-        bounds = None if threshold is None else (threshold.low, threshold.high)
-        return GroupServer(self._url, self._key, tuple(routing.models), bounds)
+        return GroupServer(self._url, self._key, await self._routing())
 
     async def stop(self) -> None:
         """End it; its requests have been seen to."""

@@ -28,7 +28,7 @@ class Pool:
         self.config = config
         self._balancing = balancing
         self._state = balancing.state
-        self._groups = groups
+        self.groups = groups
         self.changes = 0
         self._by_name: dict[str, Instance] = {}
         self._by_number: dict[int, Instance] = {}
@@ -65,7 +65,7 @@ class Pool:
         check_instance(self.config, spec, field)
         self._balancing.check_tier(spec.tier or spec.model, f"{field}.tier")
         if spec.group is not None:
-            server = self._groups[spec.group]
+            server = self.groups[spec.group]
             server.check(spec, field)
             return server.url, server.key
         assert spec.url is not None

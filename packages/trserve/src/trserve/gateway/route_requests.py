@@ -47,6 +47,15 @@ class RouteRequests:
         """What clients may ask for."""
         return [AUTO, *self._aliases, *self._models]
 
+    def instances(self, name: str) -> list[Instance]:
+        """Those that may answer to one of `names`, be they up or not."""
+        models = self._models_of(name)
+        return [
+            each
+            for each in self._pool.instances
+            if not each.draining and (models is None or each.spec.model in models)
+        ]
+
     def of(self, ask: Ask, key: int, not_on: tuple[int, ...] = ()) -> RouteRequest:
         """Raises ApiError (404): no such model.
 
@@ -103,20 +112,21 @@ class RouteRequests:
                     raise self._unknown(name, f"routebalance.models[{at}]")
             wanted = set(ask.options.models)
             return tuple(name for name in self._models if name in wanted)
-        if ask.model == AUTO:
+        return self._models_of(ask.model)
+
+    def _models_of(self, name: str) -> tuple[str, ...] | None:
+        if name == AUTO:
             return None
-        if ask.model in self._aliases:
-            return self._aliases[ask.model]
-        if ask.model in self._models:
-            return (ask.model,)
+        if name in self._aliases:
+            return self._aliases[name]
+        if name in self._models:
+            return (name,)
         upstream = {
-            each.spec.model
-            for each in self._pool.instances
-            if each.spec.upstream_model == ask.model
+            each.spec.model for each in self._pool.instances if each.spec.upstream_model == name
         }
         if not upstream:
-            raise self._unknown(ask.model, "model")
-        return tuple(name for name in self._models if name in upstream)
+            raise self._unknown(name, "model")
+        return tuple(model for model in self._models if model in upstream)
 
     def _weights_for(self, ask: Ask) -> Weights | None:
         return ask.weights or self._weights.get(ask.model)

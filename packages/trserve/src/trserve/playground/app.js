@@ -54,7 +54,7 @@ function modelChosen() {
   const served = group ? `${byId("model").value} · ${group.router}` : byId("model").value;
   byId("server").textContent = server.gateway ? "gateway" : served;
   byId("server").className = "pill good";
-  threshold.show(group?.threshold);
+  threshold.show(group?.threshold, server.gateway);
   compare.hidden = columns().length < 2;
   byId("pace-control").hidden = compare.hidden;
   explainSoon();
@@ -75,8 +75,8 @@ function complain(error) {
 
 function columns() {
   const group = server.group(byId("model").value);
-  if (group) return groupColumns(group.models);
-  return server.gateway && byId("model").value === "auto" ? weightColumns() : [];
+  if (server.gateway) return byId("model").value === "auto" ? weightColumns() : []; // one model alone has its own name there
+  return group ? groupColumns(group.models) : [];
 }
 
 function request(column) {
@@ -134,7 +134,7 @@ function conclude(list, views, answers, stopped) {
   byId("status").textContent = stopped ? "Stopped." : failed ? "Failed, see below." : summary(answers);
   if (list.length < 2) return;
   paces(answers).forEach((share, i) => views[i].showPace(share));
-  const text = server.group(byId("model").value) ? verdict(answers[0], answers.at(-1)) : null;
+  const text = server.gateway ? null : verdict(answers[0], answers.at(-1));
   byId("verdict").hidden = text === null || stopped;
   byId("verdict").textContent = text ?? "";
 }

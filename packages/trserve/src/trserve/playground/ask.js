@@ -18,7 +18,7 @@ export async function ask(request, { server, view, lanes = null, heard = () => {
     heard(headers);
     if (server.gateway) {
       view.note.textContent = [`by ${headers.get("x-routebalance-instance")}`, headers.get("x-routebalance-model")].join(" · ");
-      nameByHeaders(answer, headers, server);
+      nameByHeaders(answer, headers, server, request.model);
     }
     for await (const chunk of chunks) {
       const tokens = answer.take(chunk, performance.now());
@@ -36,9 +36,9 @@ export async function ask(request, { server, view, lanes = null, heard = () => {
 }
 
 // Behind a gateway the model is known with the headers: it may be a group, or write it all.
-function nameByHeaders(answer, headers, server) {
+function nameByHeaders(answer, headers, server, asked) {
   const model = headers.get("x-routebalance-model") ?? "";
-  const group = server.group(model);
+  const group = server.group(asked) ?? server.group(model);
   if (group) answer.names = group.models;
   else answer.writtenBy(server.concrete, server.place(model));
 }

@@ -16,7 +16,8 @@ export class Server {
     return this.cards.map((card) => card.id);
   }
 
-  /** `tokenrouter` of an entry of /v1/models: its models, router and threshold. Null where it has none. */
+  /** `tokenrouter` of an entry of /v1/models: its models, router and threshold. Null where it has none, as
+   * behind a gateway all names that not only local groups with the same models may answer to. */
   group(id) {
     return this.cards.find((card) => card.id === id)?.tokenrouter ?? null;
   }

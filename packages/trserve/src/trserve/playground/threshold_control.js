@@ -6,42 +6,39 @@ import { significant } from "./format.js";
 export class ThresholdControl {
   constructor(root) {
     this.root = root;
-    this.own = null;
-    this.input = null;
+    this.value = undefined; // for the request; undefined while it is the server's own
   }
 
   /** threshold: `{name, value, low, high, meaning}` of the model's entry in /v1/models, or nothing. */
-  show(threshold) {
-    this.own = threshold ?? null;
-    this.root.hidden = this.own === null;
-    if (this.own === null) return;
-    const { name, value, low, high, meaning } = this.own;
+  show(threshold, gateway) {
+    this.value = undefined;
+    this.root.hidden = !threshold;
+    if (!threshold) return;
+    this.own = threshold.value; // null where a gateway's instances have different ones
+    const { name, low, high, meaning } = threshold;
     this.input = element("input", {
       type: "range", id: "threshold-value", min: low, max: high, step: (high - low) / 100,
-      "aria-describedby": "threshold-meaning", input: () => this.tell(),
+      "aria-describedby": "threshold-meaning", input: () => this.move(Number(this.input.value)),
     });
-    this.input.value = String(value);
     this.output = element("output", { for: "threshold-value" });
-    const reset = element("button", { type: "button", class: "link", click: () => this.reset() }, "the server’s value");
+    const where = gateway ? " Instances that are one model alone take no notice of it." : "";
+    const owner = gateway ? "each instance’s own" : "the server’s value";
+    const reset = element("button", { type: "button", class: "link", click: () => this.reset() }, owner);
     this.root.replaceChildren(
       element("label", { for: "threshold-value" }, `Threshold ${name}`), this.input, this.output, reset,
-      element("p", { class: "hint", id: "threshold-meaning" }, meaning),
+      element("p", { class: "hint", id: "threshold-meaning" }, meaning + where),
     );
-    this.tell();
-  }
-
-  /** For the request; undefined while it is the server's own. */
-  get value() {
-    if (this.own === null || Number(this.input.value) === this.own.value) return undefined;
-    return Number(this.input.value);
+    this.reset();
   }
 
   reset() {
-    this.input.value = String(this.own.value);
-    this.tell();
+    this.input.value = String(this.own ?? "");
+    this.move(undefined);
   }
 
-  tell() {
-    this.output.textContent = significant(Number(this.input.value));
+  move(value) {
+    this.value = value === this.own ? undefined : value;
+    const now = value ?? this.own;
+    this.output.textContent = now === null ? "differs" : significant(now);
   }
 }

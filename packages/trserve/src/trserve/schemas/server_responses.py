@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from trserve.schemas.choice_extension import is_none
+
 
 class ErrorDetail(BaseModel):
     """What went wrong. param: path of the field at fault. code: stable, for programs."""
@@ -26,11 +28,12 @@ class RoutingThreshold(BaseModel):
     """What `tokenrouter.threshold` of a request replaces.
 
     name: of the router's setting. value: what holds for requests without one; the configuration may
-    have it outside of the range for requests, `low` to `high`. meaning: one sentence for people.
+    have it outside of the range for requests, `low` to `high`; null from a gateway whose instances
+    have different ones. meaning: one sentence for people.
     """
 
     name: str
-    value: float
+    value: float | None
     low: float
     high: float
     meaning: str
@@ -45,12 +48,17 @@ class Routing(BaseModel):
 
 
 class NameCard(BaseModel):
-    """A name that clients may ask for."""
+    """A name that clients may ask for.
+
+    tokenrouter: only there where each instance that may answer is an entry of a local group, all
+    with the same models and router.
+    """
 
     id: str
     object: Literal["model"] = "model"
     created: int
     owned_by: str = "tokenrouter"
+    tokenrouter: Routing | None = Field(None, exclude_if=is_none)
 
 
 class NameList(BaseModel):

@@ -101,6 +101,25 @@ def test_what_ends_a_stream(event: bytes, rest: bytes | None) -> None:
     assert blocks.rest() == rest
 
 
+@pytest.mark.parametrize(
+    ("error", "its_own"),
+    [
+        (b'{"message":"x","type":"server_error","code":null}', True),
+        (b'{"message":"x","type":"InternalServerError","param":null,"code":500}', True),
+        (b'{"code":503,"message":"x","type":"unavailable_error"}', True),
+        (b'{"code": 500, "message": "x"}', True),
+        (b'{"message":"x","type":"BadRequestError","code":400}', False),
+        (b'{"message":"x","type":"invalid_request_error","code":"context_length_exceeded"}', False),
+        (b'{"message":"\\"type\\":\\"server_error\\""}', False),
+        (b'{"message":"x"}', False),
+    ],
+)
+def test_whose_fault_an_error_event_is(error: bytes, its_own: bool) -> None:
+    blocks = EventBlocks()
+    blocks.push(b'data: {"type":"server_error","code":500,"error":' + error + b"}\n\n")
+    assert blocks.server_failed == its_own
+
+
 def test_what_is_no_event_stream_is_refused() -> None:
     with pytest.raises(NotEventsError):
         EventBlocks().push(b"<html><body>" + b"x" * 100)

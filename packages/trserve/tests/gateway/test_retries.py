@@ -30,6 +30,7 @@ from packages.trserve.tests.gateway.upstream_answers import (
 )
 
 FIRST = chat_events(["a", "b"])[0]
+SERVER_ERROR = {"error": {"message": "out of memory", "type": "InternalServerError", "code": 500}}
 
 BAD = {
     "closes": raw(b""),
@@ -60,6 +61,7 @@ BAD_STREAMS = {
     "binary": streamed([bytes(range(256)) * 4]),
     "json": whole(b'{"error":"not streamed"}'[:-1]),
     "bad chunk": raw(chunked_head() + b"5\r\nda"),
+    "error event": streamed([event(SERVER_ERROR), DONE]),
 }
 
 
@@ -154,6 +156,43 @@ def test_a_reset_in_the_middle(upstreams, gateways) -> None:
         gate.open()
         assert b"upstream_broken" in b"".join(pieces)
     assert not second.exchanges
+
+
+def test_an_error_event_that_nobody_does_better_reaches_the_client(upstreams, gateways) -> None:
+    failing = [event(SERVER_ERROR), DONE]
+    servers = upstreams(streamed(failing), streamed(failing))
+    answer = gateways(servers).chat(stream=True)
+    assert answer.status_code == 200
+    assert answer.content.startswith(event(SERVER_ERROR))
+    assert [len(server.exchanges) for server in servers] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("end", "opened"),
+    [
+        ([event(SERVER_ERROR), DONE], 1),
+        ([event(SERVER_ERROR)], 1),
+        ([], 1),
+        ([event({"error": {"message": "no", "type": "BadRequestError", "code": 400}}), DONE], 0),
+    ],
+)
+def test_streams_that_fail_after_their_first_token_open_the_breaker(
+    upstreams, gateways, end: list[bytes], opened: int
+) -> None:
+    """And their clients get what the instance sent; a client's own error counts for nothing."""
+    gates = [Gate(), Gate()]
+    parts = [chunk(part) for part in end] + ([LAST_CHUNK] if end else [])
+    begun = [play(chunked_head() + chunk(FIRST), gate, *parts) for gate in gates]
+    gateway = gateways(upstreams(in_turn(*begun)), breaker={"failures": 2, "cooldown_s": 60})
+    for gate in gates:
+        with gateway.stream() as answer:
+            pieces = answer.iter_bytes()
+            assert next(pieces) == FIRST
+            gate.open()
+            rest = b"".join(pieces)
+            assert rest.startswith(b"".join(end)) if end else b"upstream_broken" in rest
+    gateway.wait_until_idle()
+    assert gateway.metric("trgateway_breaker_opened_total", instance="a") == opened
 
 
 def test_a_large_answer_that_breaks_off_is_seen_to(upstreams, gateways) -> None:

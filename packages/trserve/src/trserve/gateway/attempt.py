@@ -55,8 +55,8 @@ class Stored:
 class Progress:
     """What a try has brought. tokens: as counted by the instance, or of events so far.
 
-    on_tokens: told of tokens so far. stalled_s: seconds that the client did not read. broken: the
-    stream ended too soon, after its first byte.
+    on_tokens: told of tokens so far. stalled_s: seconds that the client did not read. broken: why
+    the stream ended too soon, after its first byte.
     """
 
     on_tokens: Callable[[int], None]
@@ -164,6 +164,8 @@ class Attempt:
                 continue
             progress.tokens = blocks.events
             progress.on_tokens(blocks.events)
+            if blocks.server_failed:
+                self._failed_within(response, block)
             if not reply.begun:
                 await reply.start(response.status, self._headers(response), events=True)
                 if self._note:
@@ -185,6 +187,13 @@ class Attempt:
             await self._broken("the stream ended before [DONE]")
         else:
             await self._finish(rest)
+
+    def _failed_within(self, response: aiohttp.ClientResponse, block: bytes) -> None:
+        """The stream's last event is an error of the server's."""
+        if not self._reply.begun:
+            stored = Stored(response.status, self._headers(response), block)
+            raise AttemptFailedError("error event", stored)
+        self._progress.broken = "it ended the stream with an error"
 
     async def _finish(self, data: bytes) -> None:
         """The last piece; what comes after it is nobody's to interrupt."""

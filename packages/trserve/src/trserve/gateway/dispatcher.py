@@ -175,7 +175,8 @@ class Dispatcher:
             if trip.first_at is None:
                 trip.first_at = now
                 assert trip.instance is not None
-                self._answers(trip.instance)
+                if trip.instance.breaker.state(now) != "closed":  # else its end tells
+                    self._answers(trip.instance)
             trip.told = tokens
             self._state.progress(request.key, tokens, now)
 

@@ -11,6 +11,10 @@ MOST_HELD_BYTES = 8 << 20
 
 _COMPLETION_TOKENS = re.compile(rb'"completion_tokens"\s*:\s*(\d{1,9})')
 _PROMPT_TOKENS = re.compile(rb'"prompt_tokens"\s*:\s*(\d{1,9})')
+_ERROR = re.compile(rb'"error": ?\{')
+_OF_THE_SERVER = re.compile(
+    rb'"type": ?"\w*(?:[Ss]erver|[Uu]navailable|[Ii]nternal)|"code": ?5\d\d'
+)
 _STARTS = (b"data", b"event", b"id", b"retry", b":", b"\n", b"\r\n", b"\xef\xbb\xbf")
 _DONE = re.compile(rb"(?:^|\n)data: ?\[DONE\]\s*$")
 _TAIL = 64
@@ -21,14 +25,18 @@ class NotEventsError(Exception):
 
 
 class EventBlocks:
-    """events: of data, so far; about one token each. done: [DONE] has come."""
+    """events: of data, so far; about one token each. done: [DONE] has come.
 
-    __slots__ = ("_failed", "_finished", "_held", "_usage", "done", "events")
+    server_failed: an error event has come that does not blame the request.
+    """
+
+    __slots__ = ("_failed", "_finished", "_held", "_usage", "done", "events", "server_failed")
 
     def __init__(self) -> None:
         self._held = b""
         self._usage = b""
         self._failed = False
+        self.server_failed = False
         self.done = False
         self._finished = False
         self.events = 0
@@ -74,8 +82,9 @@ class EventBlocks:
         self.events += block.count(b"data:")
         if b'"finish_reason":"' in block or b'"finish_reason": "' in block:
             self._finished = True
-        if b'"error":{' in block or b'"error": {' in block:
+        if b'"error"' in block and (error := _ERROR.search(block)):
             self._failed = True
+            self.server_failed = _OF_THE_SERVER.search(block, error.end()) is not None
         if _DONE.search(block[-_TAIL:]):
             self.done = True
         if b'"completion_tokens"' in block:

@@ -25,6 +25,10 @@ comma  := ,
 # make's own default for CXX is g++ whether or not there is one
 COMPILER := $(if $(filter default,$(origin CXX)),c++,$(CXX))
 
+# Compiling and installing: where all tests run, it goes beside SGLang's, which leave cores idle.
+BESIDE := tests/packaging
+WHOLE  := $(if $(T)$(ARGS),,yes)
+
 # in the order of their imports
 PACKAGES := trcore trrouters rbalance trsched trserve
 PURE     := $(filter-out trcore,$(PACKAGES))
@@ -67,13 +71,14 @@ setup: $(STAMPS)/packages $(STAMPS)/demo $(STAMPS)/tools $(SGLANG_READY)/package
 # with T= only that group's tests run, without lint
 test: setup $(if $(T),,$(STAMPS)/lint)
 	@echo "· testing $(or $(T),everything)"
-	@$(PY) -m pytest $(T) $(ARGS) || { s=$$?; \
-	  echo "make test: FAILED, pytest's exit status is $$s"; exit $$s; }
+	@$(PY) -m pytest $(T) $(WHOLE:%=--ignore=$(BESIDE)) $(ARGS); all=$$?; $(call judged,,$$all)
 ifneq ($(SGLANG_T),)
-	@echo "· testing what needs SGLang, in $(SGLANG)"
-	@OMP_NUM_THREADS=1 $(SGLANG)/bin/python -m pytest $(SGLANG_T) $(ARGS) || { s=$$?; \
-	  if [ $$s = 5 ] && [ -n '$(ARGS)' ]; then exit 0; fi; \
-	  echo "make test: FAILED with SGLang, pytest's exit status is $$s"; exit $$s; }
+	@echo "· testing what needs SGLang, in $(SGLANG)$(WHOLE:%=; $(BESIDE) beside it)"
+	@$(WHOLE:%=$(PY) -m pytest $(BESIDE) >$(STAMPS)/beside.log 2>&1 & beside=$$!;) \
+	OMP_NUM_THREADS=1 $(SGLANG)/bin/python -m pytest $(SGLANG_T) $(ARGS); sglang=$$?; \
+	$(WHOLE:%=wait $$beside; beside=$$?; cat $(STAMPS)/beside.log;) \
+	if [ $$sglang = 5 ] && [ -n '$(ARGS)' ]; then sglang=0; fi; \
+	$(call judged, with SGLang,$$sglang)$(WHOLE:%=; $(call judged, in $(BESIDE),$$beside))
 endif
 	@echo "make test: $(if $(T),$(T) passed,lint and tests passed)"
 
@@ -98,6 +103,9 @@ clean:
 # moves only if that differs from before
 key = mkdir -p $(@D) && { $(1); } >$@.new && \
   if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+# $(call judged,WHERE,STATUS): go on only if that pytest's exit status is 0
+judged = [ $(2) = 0 ] || { echo "make test: FAILED$(1), pytest's exit status is $(2)"; exit $(2); }
 
 # $(call sums,FIND ARGUMENTS): checksums of the files found
 sums = LC_ALL=C find $(1) -type f ! -path '*/__pycache__/*' ! -path '*/build/*' \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,19 +73,43 @@ def test_vectors_are_those_of_sentence_transformers(
     assert ((embedder.embed(prompts) * theirs).sum(axis=1) > least).all()
 
 
-@pytest.mark.parametrize("words", [1, 100])
-def test_embedding_leaves_the_callers_number_of_threads_alone(
-    embedder: SentenceEmbedder, words: int
-) -> None:
+def test_torch_has_as_many_threads_as_before(embedder: SentenceEmbedder) -> None:
+    """In the caller, in threads that come later, and in one that comes while prompts are embedded;
+    but one in those that embed."""
     import torch
 
     before = torch.get_num_threads()
-    torch.set_num_threads(2)
+    torch.set_num_threads(3)
     try:
-        embedder.embed(["word " * words] * 3)
-        assert torch.get_num_threads() == 2
+        embedder = SentenceEmbedder()
+        assert embedder._encoder is not None
+        seen = []
+        embed = embedder._encoder._embed
+
+        def watched(encoded: list[list[int]]) -> Any:
+            with ThreadPoolExecutor(1) as other:
+                seen.append((torch.get_num_threads(), other.submit(torch.get_num_threads).result()))
+            return embed(encoded)
+
+        embedder._encoder._embed = watched  # type: ignore[method-assign]
+        embedder.embed(["word " * 100] * 3)
+        assert seen == [(1, 3)] * 3
+        assert torch.get_num_threads() == 3
+        with ThreadPoolExecutor(1) as later:
+            assert later.submit(torch.get_num_threads).result() == 3
     finally:
         torch.set_num_threads(before)
+
+
+def test_a_forked_process_embeds_with_threads_of_its_own(embedder: SentenceEmbedder) -> None:
+    prompts = ["word " * 100] * 4
+    assert embedder._encoder is not None
+    pools = {embedder._encoder._pool}
+    embedder._encoder._owner = -1  # as after a fork; tests have too many threads for one
+    assert embedder.embed(prompts).shape == (4, 384)
+    embedder.embed(prompts)
+    pools.add(embedder._encoder._pool)
+    assert len(pools) == 2
 
 
 def test_another_kind_of_model_is_left_to_sentence_transformers() -> None:
@@ -121,9 +146,9 @@ def test_shares_hold_every_row_once_and_none_has_much_more_than_another(
 ) -> None:
     from rbalance.bert_encoder import even_shares
 
-    shares = even_shares(lengths, most, 64)
+    shares = even_shares(lengths, most, 32)
     assert sorted(row for share in shares for row in share) == list(range(len(lengths)))
-    assert len(shares) <= max(1, min(most, sum(lengths) // 64))
+    assert len(shares) <= max(1, min(most, sum(lengths) // 32))
     tokens = [sum(lengths[row] for row in share) for share in shares]
     assert max(tokens) <= sum(lengths) / len(shares) + max(lengths)
 

@@ -5,8 +5,8 @@ padding but in attention.
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import chain
@@ -20,7 +20,7 @@ from torch.nn import functional
 from transformers import BertModel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _ROWS = 32  # tokens that weights are laid out for; others work as well
 
-_SHARE = 64
+_SHARE = 32
 """Fewer tokens are not worth a thread of their own: most of the time weights are waited for."""
 
 
@@ -61,7 +61,8 @@ class BertEncoder:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_tokens or model.config.max_position_embeddings)
         self._threads = torch.get_num_threads()
-        self._pool = _lone_threads(max(1, self._threads - 1))  # besides the caller's
+        self._pool = _lone_threads(self._threads)
+        self._owner = os.getpid()
         embeddings = model.embeddings
         self._words = embeddings.word_embeddings.weight.detach()
         positions = embeddings.position_embeddings.weight.detach()
@@ -75,12 +76,11 @@ class BertEncoder:
         encoded = [each.ids for each in self._tokenizer.encode_batch(prompts)]
         shares = even_shares([len(ids) for ids in encoded], self._threads, _SHARE)
         vectors = np.empty((len(prompts), self._words.shape[1]), np.float32)
-        parts = [[encoded[row] for row in rows] for rows in shares]
-        with _alone():
-            others = [self._pool.submit(self._embed, part) for part in parts[1:]]
-            vectors[shares[0]] = self._embed(parts[0])
-            for rows, other in zip(shares[1:], others, strict=True):
-                vectors[rows] = other.result()
+        if self._owner != os.getpid():  # threads stay behind in a fork
+            self._pool, self._owner = _lone_threads(self._threads), os.getpid()
+        means = self._pool.map(self._embed, ([encoded[row] for row in rows] for rows in shares))
+        for rows, mean in zip(shares, means, strict=True):
+            vectors[rows] = mean
         return vectors
 
     def _embed(self, encoded: list[list[int]]) -> NDArray[np.float32]:
@@ -215,28 +215,19 @@ def even_shares(lengths: Sequence[int], most: int, least: int) -> list[list[int]
 
 
 def _lone_threads(number: int) -> ThreadPoolExecutor:
-    """Threads whose calls of torch use no others, within `_alone`."""
+    """Threads whose calls of torch use no others."""
+    before = torch.get_num_threads()
     started = Barrier(number)
 
     def start() -> None:
+        torch.get_num_threads()  # it takes over the process's number here, or later in place of 1
         torch.set_num_threads(1)
         started.wait()
 
     pool = ThreadPoolExecutor(number, thread_name_prefix="embedder")
-    with _alone():
-        wait([pool.submit(start) for _ in range(number)])
+    wait([pool.submit(start) for _ in range(number)])
+    torch.set_num_threads(before)  # the process's number again, from which other threads start
     return pool
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """One thread for calls of torch: in this thread, and of MKL, which attention asks, in any."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _can_pack(dtype: torch.dtype) -> bool:

@@ -57,8 +57,8 @@ class NearestPrompts:
         queries: float32 [R, D], finite. Where `ivf` finds fewer, row is -1.
         """
         # A second thread saves little of some 4 ms; where cores are shared, the search waits for
-        # its turn and has taken 100 times as long. The setting is of the calling thread, and torch,
-        # which embeds in it, has the same.
+        # its turn and has taken 100 times as long. The setting is of the calling thread, whatever
+        # it uses OpenMP for.
         threads = self._faiss.omp_get_max_threads()
         self._faiss.omp_set_num_threads(1)
         try:

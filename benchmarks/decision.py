@@ -220,7 +220,7 @@ def main() -> None:
                 f"{name:8}{batch:6}{shown}{whole * 1e3:13.2f}{whole * 1e3 / batch:11.2f}"
                 f"{serial / whole:8.2f}x"
             )
-    # alone, one batch after the other: weights stay in the cache, which a decision's other parts need
+    # alone, batch after batch: weights stay in the cache, of which a decision needs more
     embedders = {"bf16": embedder, "fp32": SentenceEmbedder(precision="fp32")}
     for precision, each in embedders.items():
         for batch in BATCHES:

@@ -27,7 +27,12 @@ def configure_logging(level: str, *, json_logs: bool) -> None:
     else:
         renderer = [
             structlog.dev.ConsoleRenderer(
-                colors=sys.stderr.isatty(), timestamp_key="time", pad_event_to=24, sort_keys=False
+                colors=sys.stderr.isatty(),
+                timestamp_key="time",
+                pad_event_to=24,
+                sort_keys=False,
+                # others show local variables: keys and prompts, and seconds of work
+                exception_formatter=structlog.dev.plain_traceback,
             )
         ]
     handler = logging.StreamHandler(sys.stderr)

@@ -9,9 +9,21 @@ import pytest
 from structlog.testing import capture_logs
 
 from packages.trsched.tests.waiting import until
+from packages.trserve.tests.gateway.gate import Gate
 from packages.trserve.tests.gateway.running_gateway import RunningGateway
 from packages.trserve.tests.gateway.scripted_upstream import ScriptedUpstream
-from packages.trserve.tests.gateway.upstream_answers import always, error_body, hang, polite, raw
+from packages.trserve.tests.gateway.upstream_answers import (
+    always,
+    chat_chunk,
+    chunk,
+    chunked_head,
+    error_body,
+    event,
+    hang,
+    play,
+    polite,
+    raw,
+)
 
 PATH = "/v1/chat/completions"
 EVENTS = ("request finished", "request refused")
@@ -78,5 +90,9 @@ def test_of_who_left_and_who_was_too_many(logged) -> None:
         server.wait_for(1)
         assert gateway.chat().status_code == 429
     until(lambda: len(statuses(lines)) == 2)
-    assert statuses(lines) == [429, 499]
+    server.answer = play(chunked_head() + chunk(event(chat_chunk("a"))), Gate())
+    with gateway.stream() as answer:
+        assert next(answer.iter_bytes())
+    until(lambda: len(statuses(lines)) == 3)
+    assert statuses(lines) == [429, 499, 499]
     gateway.wait_until_idle()

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import pytest
 
+from packages.trserve.tests.gateway.gate import Gate
 from packages.trserve.tests.gateway.gateway_parts import small_config
 from packages.trserve.tests.gateway.upstream_answers import (
+    DONE,
     always,
     chat_events,
     chunk,
     chunked_head,
     error_body,
+    event,
     play,
     polite,
+    streamed,
 )
 from rbalance.slo_controller import RELIEF
 from rbalance.weights import PRESETS
 from trserve.gateway.balancing import Balancing, open_balancing
 
+SERVER_ERROR = {"error": {"message": "no", "type": "server_error"}}
 BOOT = 50_000.0
 """Seconds of a clock that began long before the gateway did."""
 
@@ -72,7 +77,9 @@ def test_without_a_target_nothing_moves() -> None:
 def test_only_requests_that_were_served_count(upstreams, gateways) -> None:
     """A quick refusal is no quick answer."""
     (server,) = upstreams(polite)
-    gateway = gateways([server], slo={"target_s": 1.0}, retries={"attempts": 1})
+    gateway = gateways(
+        [server], slo={"target_s": 1.0}, retries={"attempts": 1}, timeouts={"idle_s": 0.1}
+    )
     counted: list[float] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Balancing, "ended", lambda self, seconds, now: counted.append(seconds))
@@ -83,12 +90,19 @@ def test_only_requests_that_were_served_count(upstreams, gateways) -> None:
             (always(429), False),
             (play(b""), False),
             (play(chunked_head(), chunk(first)), True),
+            (play(chunked_head(), chunk(first), Gate()), True),
+            (streamed([event(SERVER_ERROR), DONE]), True),
         ):
             server.answer = script
             gateway.chat(stream=stream)
             gateway.wait_until_idle()
             assert counted == []
         assert gateway.chat(model="nobody").status_code == 404
+        assert counted == []
+        server.answer = play(chunked_head(), chunk(first), Gate())
+        with gateway.stream() as answer:
+            assert next(answer.iter_bytes())
+        gateway.wait_until_idle()
         assert counted == []
         server.answer = polite
         for stream in (False, True):

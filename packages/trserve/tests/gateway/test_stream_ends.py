@@ -6,6 +6,7 @@ import pytest
 
 from packages.trsched.tests.waiting import until
 from packages.trserve.tests.gateway.gate import Gate
+from packages.trserve.tests.gateway.running_gateway import chat_request
 from packages.trserve.tests.gateway.scripted_upstream import Exchange
 from packages.trserve.tests.gateway.upstream_answers import (
     chat_events,
@@ -14,6 +15,8 @@ from packages.trserve.tests.gateway.upstream_answers import (
     play,
     streamed,
 )
+from trserve.gateway import attempt
+from trserve.gateway.keys_file import new_key
 
 WHOLE = b"".join(chat_events(["a", "b"], tokens=2))
 BREAKER = {"failures": 1, "cooldown_s": 60}
@@ -69,10 +72,31 @@ def test_the_connection_is_used_again(upstreams, gateways, monkeypatch) -> None:
     assert gateway.chat(stream=True).content == WHOLE
     late.open()
     for _ in range(4):
-        gateway.wait_until_idle()
+        until(lambda: not gateway.call(lambda: list(attempt._READING_ON)))
         assert gateway.chat(stream=True).content == WHOLE
     assert len(server.exchanges) == 5
     assert len(ports) == 1
+
+
+def test_nothing_of_it_is_held_meanwhile(upstreams, gateways, tmp_path, monkeypatch) -> None:
+    """A client that asks one after the other never has two under way."""
+    gate = Gate()
+    (server,) = upstreams(play(chunked_head(), chunk(WHOLE), gate))
+    monkeypatch.setattr("trserve.gateway.attempt._READ_ON_S", 10.0)
+    key, line = new_key("alice")
+    keys = tmp_path / "keys.yaml"
+    keys.write_text(line[:-1] + ", concurrency: 1}\n")
+    own = {"admin_key": "admin", "keys_file": str(keys)}
+    gateway = gateways([server], each={"concurrency": 1}, server=own)
+    for _ in range(3):
+        answer = gateway.http.post(
+            "/v1/chat/completions",
+            json=chat_request(stream=True),
+            headers={"authorization": f"Bearer {key}"},
+        )
+        assert (answer.status_code, answer.content) == (200, WHOLE)
+    assert len(server.exchanges) == 3
+    gate.open()
 
 
 def test_a_client_that_leaves_after_the_end_interrupts_nothing(upstreams, gateways) -> None:

@@ -152,8 +152,11 @@ def _check_extension(fields: dict[str, Raw]) -> None:
         return
     if bytes(raw) == b"null":
         del fields["tokenrouter"]
-    elif not bytes(raw).startswith(b"{"):
-        raise _wrong("tokenrouter", "must be an object")
+        return
+    try:
+        _FIELDS.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _wrong("tokenrouter", "must be an object") from error
 
 
 def _conversation(fields: dict[str, Raw]) -> tuple[str, int, bool]:

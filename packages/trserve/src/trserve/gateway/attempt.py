@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,10 +24,14 @@ if TYPE_CHECKING:
 _MOST_HELD_BODY = 4 << 20  # a larger answer is passed on as it comes
 _MOST_ERROR_BODY = 1 << 20
 _READ_ON_S = 1.0
+_MOST_TOKENS = 10_000_000  # more are no count
+_TOO_LONG = re.compile(rb"context[_ ](?:length|size|window)", re.IGNORECASE)
 
 _BUSY = (408, 429)
 _REFUSED = (401, 404, 407, *_BUSY)
 """Of the gateway itself rather than of its client: it names the model there, and has the key."""
+
+_READING_ON: set[asyncio.Task[None]] = set()
 
 
 class AttemptFailedError(Exception):
@@ -102,6 +108,7 @@ class Attempt:
         self._decision = decision
         self._note = note
         self._loop = asyncio.get_running_loop()
+        self._complete = False
 
     async def run(
         self,
@@ -117,13 +124,18 @@ class Attempt:
         """
         self._flight.enter("first byte", self._loop.time())
         try:
-            async with session.post(
+            response = await session.post(
                 url, data=body, headers=headers, timeout=limits, allow_redirects=False
-            ) as response:
+            )
+            try:
                 self._progress.status = response.status
                 await self._pass_on(response)
+            finally:
+                _let_go(response, complete=self._complete)
         except aiohttp.ClientConnectorError as error:
-            raise self._failure("unreachable", f"cannot be reached: {error.strerror}") from error
+            number = error.errno or 0
+            why = os.strerror(number) if number > 0 else "its name is unknown"
+            raise self._failure("unreachable", f"cannot be reached: {why}") from error
         except aiohttp.ConnectionTimeoutError as error:
             raise self._failure("unreachable", "did not accept a connection in time") from error
         except (aiohttp.ClientError, NotEventsError) as error:
@@ -131,6 +143,8 @@ class Attempt:
 
     async def _pass_on(self, response: aiohttp.ClientResponse) -> None:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if not 200 <= response.status < 600:
+            raise self._failure("garbage", f"answered with the status {response.status}")
         if response.status >= 500 or response.status in _REFUSED:
             raise await self._refused(response)
         if 300 <= response.status < 400:
@@ -152,7 +166,10 @@ class Attempt:
         if status in (401, 407):
             return self._failure("unauthorized", "does not take the gateway's key")
         stored = Stored(status, self._headers(response), body)
-        return AttemptFailedError(f"status {status}", stored, at_fault=status not in _BUSY)
+        # a path that it doesn't have is the client's choice, a model that it doesn't have is not
+        elsewhere = status == 501 or (status == 404 and b"model" not in body)
+        at_fault = status not in _BUSY and not elsewhere
+        return AttemptFailedError(f"status {status}", stored, at_fault=at_fault)
 
     async def _events(self, response: aiohttp.ClientResponse) -> None:
         blocks, progress = EventBlocks(), self._progress
@@ -162,10 +179,11 @@ class Attempt:
             came = flight.touched = now()
             if not block:
                 continue
-            progress.tokens = blocks.events
-            progress.on_tokens(blocks.events)
             if blocks.server_failed:
                 self._failed_within(response, block)
+            else:
+                progress.tokens = blocks.events
+                progress.on_tokens(blocks.events)
             if not reply.begun:
                 await reply.start(response.status, self._headers(response), events=True)
                 if self._note:
@@ -173,7 +191,7 @@ class Attempt:
             if blocks.done:
                 self._count(blocks.usage)
                 await self._finish(block)
-                await _read_on(response)
+                self._complete = True
                 return
             flight.phase = "client"
             await reply.write(block)
@@ -190,10 +208,10 @@ class Attempt:
 
     def _failed_within(self, response: aiohttp.ClientResponse, block: bytes) -> None:
         """The stream's last event is an error of the server's."""
+        self._progress.broken = "it ended the stream with an error"
         if not self._reply.begun:
             stored = Stored(response.status, self._headers(response), block)
             raise AttemptFailedError("error event", stored)
-        self._progress.broken = "it ended the stream with an error"
 
     async def _finish(self, data: bytes) -> None:
         """The last piece; what comes after it is nobody's to interrupt."""
@@ -204,14 +222,13 @@ class Attempt:
     async def _body(self, response: aiohttp.ClientResponse) -> None:
         parts, size = [], 0
         async for data in response.content.iter_any():
-            self._flight.touched = self._loop.time()
             parts.append(data)
             size += len(data)
             if size > _MOST_HELD_BODY:
                 await self._large_body(response, b"".join(parts))
                 return
         body = b"".join(parts)
-        if response.status == 400 and b"context_length" in body:
+        if response.status == 400 and _TOO_LONG.search(body):
             stored = Stored(400, self._headers(response), body)
             raise AttemptFailedError("context", stored, at_fault=False)
         if response.status == 200:
@@ -247,13 +264,15 @@ class Attempt:
         if not self._reply.begun:
             raise self._failure("broken", f"broke off: {why}")
         self._progress.broken = why
+        self._flight.over()
         await self._reply.break_off(
             ApiError(502, f"Instance {self._name} broke off: {why}.", code="upstream_broken")
         )
 
     def _count(self, usage: tuple[int, int] | None) -> None:
         if usage is not None:
-            self._progress.prompt_tokens, self._progress.tokens = usage
+            prompt, answer = (min(max(0, tokens), _MOST_TOKENS) for tokens in usage)
+            self._progress.prompt_tokens, self._progress.tokens = prompt, answer
 
     def _headers(self, response: aiohttp.ClientResponse) -> Headers:
         return passed_on(response.raw_headers) + self._decision
@@ -263,12 +282,27 @@ class Attempt:
         return AttemptFailedError(reason, answer)
 
 
+def _let_go(response: aiohttp.ClientResponse, *, complete: bool) -> None:
+    """complete: but for the body's end, which may come later; nobody waits for it."""
+    if response.content.is_eof():
+        response.release()
+    elif complete:
+        task = asyncio.create_task(_read_on(response))
+        _READING_ON.add(task)
+        task.add_done_callback(_READING_ON.discard)
+    else:
+        response.close()
+
+
 async def _read_on(response: aiohttp.ClientResponse) -> None:
-    """To the end of an answer that is complete, so that its connection can be used again."""
-    with suppress(TimeoutError, aiohttp.ClientError):
-        async with asyncio.timeout(_READ_ON_S):
-            async for _ in response.content.iter_any():
-                pass
+    """So that the connection can be used again."""
+    try:
+        with suppress(TimeoutError, aiohttp.ClientError):
+            async with asyncio.timeout(_READ_ON_S):
+                async for _ in response.content.iter_any():
+                    pass
+    finally:
+        response.close()  # without effect on one that has ended
 
 
 def _usage_of(body: bytes) -> _Usage | None:

@@ -150,9 +150,10 @@ class Dispatcher:
                 self._answers(instance)
             raise
         except asyncio.CancelledError:
-            # an answer that is no stream may just be long
-            if trip.flight.stopped == "timeout" and trip.flight.stream:
+            if self._too_slow(trip):
                 self._fault(instance, "timeout")
+            elif trip.first_at is not None:
+                self._answers(instance)
             else:
                 instance.breaker.gave_up()
             raise
@@ -190,6 +191,18 @@ class Dispatcher:
             stalled = 0.0 if trip.progress is None else trip.progress.stalled_s
             seconds = now - trip.first_at - stalled
             self._balancing.policy.observe(flight.instance, flight.written - 1, seconds, now)
+
+    def _too_slow(self, trip: Trip) -> bool:
+        """That its request was stopped tells against the instance.
+
+        Not where it is no stream, which may just be long; nor at its deadline, unless the instance
+        had half of the time and has not begun.
+        """
+        flight = trip.flight
+        if not flight.stream or flight.stopped != "deadline":
+            return flight.stream and flight.stopped == "timeout"
+        waited = self._loop.time() - flight.touched
+        return flight.phase == "first byte" and waited > (flight.deadline - flight.started) / 2
 
     def _answers(self, instance: Instance) -> None:
         """It has shown that it lives."""
@@ -245,6 +258,9 @@ class Dispatcher:
         """Whether it is to be tried elsewhere; else it has been ended."""
         error = stopped_error(why, None if trip.instance is None else trip.instance.name)
         if trip.reply.begun:
+            if trip.progress is not None:
+                trip.progress.broken = why
+            trip.flight.over()
             await trip.reply.break_off(error)
             return False
         if why in ("instance removed", "instance down"):

@@ -86,7 +86,7 @@ class Flight:
         return why
 
     def over(self) -> None:
-        """The client has its whole answer: nothing interrupts what is left to do."""
+        """The client has all that it will get: nothing interrupts what is left to do."""
         self._over = True
 
     async def settle(self) -> None:

@@ -100,7 +100,8 @@ class GenerationEndpoint:
         status = 500
         try:
             await self._gateway.dispatcher.fly(trip)
-            status = trip.reply.status or _CLIENT_LEFT
+            left = trip.flight.stopped in ("client left", "client stalled")
+            status = _CLIENT_LEFT if left else trip.reply.status
         except ApiError as error:
             status = error.status_code
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import suppress
 
 from starlette.types import Message, Send
@@ -11,6 +12,8 @@ from trserve.errors import ApiError
 from trserve.sse import DONE, error_event
 
 _LAST_WORD_S = 2.0
+_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")
+_VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -65,12 +68,15 @@ class Reply:
 
 
 def passed_on(upstream: tuple[tuple[bytes, bytes], ...]) -> Headers:
-    """An instance's response headers, less those that are not the client's.
+    """An instance's response headers, less those that are not the client's, or are none.
 
     An instance may be a gateway itself: the client is told of this one's decision.
     """
     return [
         (name, value)
         for raw, value in upstream
-        if (name := raw.lower()) not in _NOT_PASSED_ON and not name.startswith(b"x-routebalance-")
+        if (name := raw.lower()) not in _NOT_PASSED_ON
+        and not name.startswith(b"x-routebalance-")
+        and _NAME.fullmatch(name)
+        and _VALUE.fullmatch(value)
     ]

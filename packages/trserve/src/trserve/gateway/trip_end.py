@@ -17,11 +17,12 @@ _log = structlog.get_logger("trserve.gateway")
 
 
 def trip_ended(gateway: Gateway, trip: Trip, status: int) -> None:
-    """status: what the client got; 499: it left first."""
+    """status: what the client got; 499: it left, or read no more, before it had all."""
     now = asyncio.get_running_loop().time()
     seconds = now - trip.flight.started
     progress, terms = trip.progress, trip.terms
-    served = status == 200 and progress is not None and not progress.broken
+    whole = trip.flight.stopped is None and progress is not None and not progress.broken
+    served = status == 200 and whole
     name = "" if trip.instance is None else trip.instance.name
     model = "" if trip.instance is None else trip.instance.spec.model
     trip.span.answered(status, model or None)

@@ -260,6 +260,29 @@ def test_cancelling_keeps_what_was_seen() -> None:
     assert [record.failure for record in load.records()] == [None, None]
 
 
+def test_an_error_that_nobody_foresaw_is_its_request_s_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The rest of the load goes on."""
+
+    async def answer(load: Load, exchange: Exchange) -> None:
+        await exchange.head()
+        await exchange.event(text("boom" if exchange.prompt == "1" else "a", "stop"))
+        await exchange.end()
+
+    received = ResponseReading.received
+
+    def fails(self: ResponseReading, data: bytes, now: float) -> None:
+        if b"boom" in data:
+            raise KeyError("unforeseen")
+        received(self, data, now)
+
+    monkeypatch.setattr(ResponseReading, "received", fails)
+    load = under_load(answer, lambda run: run.open_loop([0.0, 0.01, 0.02], None))
+    kinds = [record.failure and record.failure.message for record in load.records()]
+    assert kinds == [None, "KeyError('unforeseen')", None]
+
+
 def test_a_generator_that_was_late_catches_up_at_once() -> None:
     """All that fell due while its loop was busy goes out in the same turn of that loop."""
     turn, began_in = 0, []

@@ -10,6 +10,7 @@ import pytest
 from packages.trserve.tests.bench.stream_server import chunk
 from trserve.bench.response_reading import ResponseReading
 
+DEEP = '{"x":' + "[" * 100_000  # more than a parser's stack holds
 USAGE = {"prompt_tokens": 5, "completion_tokens": 3}
 
 
@@ -111,6 +112,7 @@ def test_an_end_without_done() -> None:
         ([], "broken_stream", "ended before the response did"),
         ([chunk("a"), "{half"], "broken_stream", "'{half'"),
         ([chunk("a"), "[1]"], "broken_stream", "Expected `object`"),
+        ([chunk("a"), DEEP], "broken_stream", "nested too deeply"),
         ([chunk("a"), {"error": {"message": "out of memory"}}], "error_event", "out of memory"),
         ([{"error": "no"}], "error_event", "no"),
         ([{"object": "error", "message": "old style"}], "error_event", "old style"),
@@ -151,6 +153,7 @@ def test_a_whole_response() -> None:
     ("document", "kind"),
     [
         (b"<html>", "broken_stream"),
+        (DEEP.encode(), "broken_stream"),
         ({}, "broken_stream"),
         ({"choices": []}, "broken_stream"),
         ({"error": {"message": "no"}}, "error_event"),

@@ -60,5 +60,12 @@ class Chunk(msgspec.Struct):
         return str(error.get("message", error)) if isinstance(error, dict) else str(error)
 
 
-decode_chunk = msgspec.json.Decoder(Chunk).decode
-"""Bytes to a Chunk; fields that it lacks are skipped. Raises msgspec.DecodeError (ValueError)."""
+_decode = msgspec.json.Decoder(Chunk).decode
+
+
+def decode_chunk(data: bytes) -> Chunk:
+    """Fields that a Chunk lacks are skipped. Raises msgspec.DecodeError (ValueError)."""
+    try:
+        return _decode(data)
+    except RecursionError as error:
+        raise msgspec.DecodeError("nested too deeply") from error

@@ -61,8 +61,9 @@ def failure_of_status(status: int, body: bytes) -> Failure:
 
 
 def failure_of_exception(error: Exception, status: int | None) -> Failure:
-    """Of what aiohttp raised. status: the response's, None if none had come."""
-    said = str(error) or type(error).__name__
+    """Of what was raised. status: the response's, None if none had come."""
+    foreseen = isinstance(error, (aiohttp.ClientError, OSError))
+    said = (str(error) if foreseen else repr(error)) or type(error).__name__
     if isinstance(error, TimeoutError):
         return failure("timeout", "no complete response in time")
     if isinstance(error, aiohttp.ClientConnectorError):

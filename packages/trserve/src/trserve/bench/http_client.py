@@ -76,11 +76,11 @@ class HttpClient:
         except (aiohttp.ClientError, TimeoutError) as error:
             said = failure_of_exception(error, None)
             raise ServerError(f"GET /v1/models: {said.kind}: {said.message}") from error
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
             raise ServerError("GET /v1/models: no list of models; say --model") from error
 
     async def serve(self, body: bytes, reading: ResponseReading) -> None:
-        """Send one request and read its response. What goes wrong is in `reading`."""
+        """Send one request and read its response. Whatever goes wrong is in `reading`."""
         try:
             async with (
                 asyncio.timeout(self._timeout),
@@ -94,7 +94,7 @@ class HttpClient:
                 else:
                     whole = await response.read()
                     reading.whole_body(whole, time.perf_counter())
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001  one request's bug must not end the load
             if reading.ended is None and reading.failure is None:
                 reading.failure = failure_of_exception(error, reading.status)
 

@@ -39,7 +39,7 @@ def read_prompts(path: Path, field: str) -> list[Prompt]:
 def _prompt(line: str, where: str, field: str) -> Prompt:
     try:
         read = msgspec.json.decode(line, type=_Line)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ConfigError(field, f"{where}: {error}") from error
     if (read.prompt is None) == (not read.messages):
         raise ConfigError(field, f"{where}: expected either `prompt` or `messages`")

@@ -133,7 +133,7 @@ def _extra(text: str | None) -> dict[str, Any]:
         return {}
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ConfigError("--extra-body", f"expected a JSON object: {error}") from error
 
 

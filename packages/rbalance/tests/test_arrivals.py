@@ -54,6 +54,19 @@ def test_azure_s_format(tmp_path: Path) -> None:
     assert read_trace(file, 2).at == pytest.approx([0.0, 0.5])
 
 
+def test_azure_s_format_of_2024(tmp_path: Path) -> None:
+    """Its times name their offset; those of 2023 don't, and are UTC too."""
+    file = tmp_path / "azure.csv"
+    file.write_text(
+        "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00.009930+00:00,2162,5\n"
+        "2024-05-10 00:00:00.017335+00:00,2399,6\n2024-05-10 00:00:01+00:00,76,15\n"
+        "2024-05-10 02:00:02+02:00,1,1\n2024-05-10 00:00:03.0099300,2,2\n"
+    )
+    trace = read_trace(file, 10)
+    assert trace.at == pytest.approx([0.0, 0.007405, 0.99007, 1.99007, 3.0], abs=1e-6)
+    assert trace.prompt_tokens.tolist() == [2162, 2399, 76, 1, 2]
+
+
 def test_mooncake_s_format(tmp_path: Path) -> None:
     file = tmp_path / "mooncake.jsonl.gz"
     with gzip.open(file, "wt") as out:

@@ -1,7 +1,7 @@
 """When requests of an open loop arrive: float64 seconds from the start, ascending.
 
-The public traces are not part of this project: Azure's LLM inference trace of 2023 (CSV) and
-Mooncake's (JSON lines), plain or gzipped.
+The public traces are not part of this project: Azure's LLM inference traces of 2023 and 2024
+(CSV) and Mooncake's (JSON lines), plain or gzipped.
 """
 
 from __future__ import annotations
@@ -99,8 +99,6 @@ def _tokens(given: str | float | None) -> float:
 
 
 def _seconds(stamp: str) -> float:
-    """Python reads no more than six digits of a second; Azure writes seven."""
-    whole, _, fraction = stamp.partition(".")
-    return datetime.fromisoformat(whole).replace(tzinfo=UTC).timestamp() + float(
-        f"0.{fraction or 0}"
-    )
+    """Python leaves out what is below a microsecond: Azure's of 2023 have seven digits."""
+    at = datetime.fromisoformat(stamp)
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

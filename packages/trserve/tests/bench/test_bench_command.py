@@ -273,6 +273,11 @@ def test_progress_in_a_terminal(
         (["--trace", "none.csv"], "--trace: none.csv: No such file"),
         (["--rate", "1", "--extra-body", "{"], "--extra-body: "),
         (["--rate", "1", "--endpoint", "x"], "--endpoint: "),
+        (["--rate", "1", "--requests", "9" * 15], "--requests: at most"),
+        (["--burst", "9" * 15], "--burst: at most"),
+        (["--rate", "1", "--input-tokens", "9" * 5000], "--input-tokens: "),
+        (["--rate", "1", "--model", "\udcff"], "--model: expected UTF-8"),
+        (["--rate", "1", "--extra-body", '{"a": "\udcff"}'], "--extra-body: expected UTF-8"),
     ],
 )
 def test_bad_flags(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:

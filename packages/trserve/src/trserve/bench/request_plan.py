@@ -80,7 +80,7 @@ def plan_requests(options: RequestOptions, load: OpenLoad | ClosedLoad, seed: in
         raise ConfigError("--timeout", f"must be above 0, not {options.timeout}")
     form = BodyForm(
         endpoint=cast(Endpoint, options.endpoint),
-        model=options.model or "",
+        model=_utf8(options.model or "", "--model"),
         stream=options.stream,
         temperature=options.temperature,
         extra=_extra(options.extra_body),
@@ -132,9 +132,18 @@ def _extra(text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
     try:
-        return msgspec.json.decode(text, type=dict[str, Any])
+        return msgspec.json.decode(_utf8(text, "--extra-body"), type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError) as error:
         raise ConfigError("--extra-body", f"expected a JSON object: {error}") from error
+
+
+def _utf8(text: str, field: str) -> str:
+    """Bytes of the command line that are no UTF-8 come in strings that cannot be sent."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(field, "expected UTF-8 text") from error
+    return text
 
 
 def _headers(options: RequestOptions) -> dict[str, str]:

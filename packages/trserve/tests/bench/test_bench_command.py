@@ -241,6 +241,11 @@ def test_tables_for_people(
     output = capsys.readouterr().out
     assert "generator lag: p50 " in output
     assert "wait for a slot (--max-in-flight): p50 " in output
+    assert "offered" not in output
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"timestamp": 0}\n{"timestamp": 40}\n')
+    assert main(["bench", server.url, "--trace", str(trace), "--output-tokens", "1"]) == 0
+    assert " requests/s of 50.00 offered, input " in capsys.readouterr().out
 
 
 def test_progress_in_a_terminal(

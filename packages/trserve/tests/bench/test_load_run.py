@@ -260,6 +260,21 @@ def test_cancelling_keeps_what_was_seen() -> None:
     assert [record.failure for record in load.records()] == [None, None]
 
 
+def test_what_waits_for_a_slot_was_not_sent() -> None:
+    async def answer(load: Load, exchange: Exchange) -> None:
+        await asyncio.Event().wait()
+
+    async def send(run: LoadRun) -> None:
+        task = asyncio.ensure_future(run.open_loop([0.0] * 5, 2))
+        await until(lambda: run.begun == 5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run = under_load(answer, send).run
+    assert (run.begun, run.sent, run.records) == (5, 2, [])
+
+
 def test_an_error_that_nobody_foresaw_is_its_request_s_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

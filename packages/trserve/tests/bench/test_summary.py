@@ -49,6 +49,7 @@ def summary(*records: RequestRecord, wanted: Objectives | None = None, **fields:
         "records": records,
         "planned": 10,
         "begun": len(records),
+        "sent": len(records),
         "peak_in_flight": 3,
         "seconds": 4.0,
         "cpu_seconds": 1.0,
@@ -88,10 +89,11 @@ def test_a_load() -> None:
         failed(2, "status_429", "later", status=429, ended=1e6, content_at=[]),
         failed(3, "timeout", "first", status=None, content_at=[1e6, 1e7]),
         failed(4, "timeout", "second", status=None),
-        begun=7,
+        begun=10,
+        sent=7,
     )
     counts = found.counts
-    assert (counts.planned, counts.begun, counts.completed) == (10, 7, 2)
+    assert (counts.planned, counts.begun, counts.sent, counts.completed) == (10, 10, 7, 2)
     assert (counts.failed, counts.cut_off) == (3, 2)
     assert found.requests_per_s == 2 / 4
     assert (found.output.total, found.output.per_s) == (12, 3.0)
@@ -110,7 +112,10 @@ def test_a_load() -> None:
     assert found.generator.schedule is not None
     assert found.generator.schedule.n == 5
     assert found.generator.cpu_share == 0.25
-    assert any("2 requests were cut off" in note for note in notes(found))
+    said = "\n".join(notes(found))
+    assert "2 requests were cut off" in said
+    assert "3 requests waited for a slot to the end and were never sent" in said
+    assert "2 requests took longer than --timeout" in said
 
 
 def test_who_counted_is_said() -> None:

@@ -66,6 +66,14 @@ async def no_usage(exchange: Exchange) -> None:
     await exchange.end()
 
 
+async def two_choices(exchange: Exchange) -> None:
+    await exchange.head()
+    for index in (0, 1, 0, 1):
+        await exchange.event({"choices": [{"index": index, "delta": {"content": "a"}}]})
+    await exchange.event(chunk(finish="stop"))
+    await exchange.end()
+
+
 async def begin(exchange: Exchange) -> None:
     await exchange.head()
     await exchange.event(chunk("a"))
@@ -80,6 +88,7 @@ STREAMS = {
     "event": error_event,
     "silent": silent,
     "nousage": no_usage,
+    "two": two_choices,
 }
 
 

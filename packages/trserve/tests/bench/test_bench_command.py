@@ -190,6 +190,16 @@ def test_chunks_are_counted_where_usage_is_missing(
     assert "chunks with content count as their tokens" in document["notes"][0]
 
 
+def test_several_choices_have_no_pace(
+    capsys: pytest.CaptureFixture[str], server: StreamServer, tmp_path: Path
+) -> None:
+    document = bench(capsys, server.url, "--burst", 2, "--prompts", prompts(tmp_path, "two"))
+    assert document["tpot"] is document["itl"] is None
+    assert (document["ttft"]["n"], document["output"]["total"]) == (2, 8)
+    assert document["several_choices"] == 2
+    assert any("2 responses had several choices" in note for note in document["notes"])
+
+
 def test_without_streaming(
     capsys: pytest.CaptureFixture[str], server: StreamServer, tmp_path: Path
 ) -> None:

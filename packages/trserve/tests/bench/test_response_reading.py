@@ -98,6 +98,18 @@ def test_completions_and_several_choices() -> None:
     )
     assert reading.content_at.tolist() == [1]
     assert (reading.output_tokens, reading.finish_reason) == (2, "length")
+    assert reading.several_choices
+
+
+def test_one_choice_is_not_several() -> None:
+    reading = read(
+        {"choices": [{"index": 0, "text": "a"}]},
+        {"choices": [{"text": "b"}]},
+        {"choices": [{"index": None, "text": "c"}]},
+        {"choices": [{"index": 1, "text": "", "finish_reason": "length"}]},
+    )
+    assert len(reading.content_at) == 3
+    assert not reading.several_choices
 
 
 def test_an_end_without_done() -> None:

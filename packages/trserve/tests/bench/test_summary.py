@@ -33,6 +33,7 @@ def record(number: int = 0, **fields: Any) -> RequestRecord:
         input_tokens=10,
         output_tokens=5,
         tokens_from="usage",
+        several_choices=False,
         status=200,
         finish_reason="stop",
         failure=None,
@@ -130,6 +131,17 @@ def test_who_counted_is_said() -> None:
     said = notes(found)
     assert [line.split()[0] for line in said[:3]] == ["1", "1", "2"]
     assert "chunks with content count as their tokens" in said[0]
+
+
+def test_several_choices_have_no_pace() -> None:
+    one = record(several_choices=True)
+    assert (one.ttft, one.tpot, one.e2e) == (1.0, None, 5.0)
+    assert list(one.gaps()) == []
+    found = summary(one, record(1), failed(2, "timeout", several_choices=True))
+    assert found.tpot is not None
+    assert found.itl is not None
+    assert (found.tpot.n, found.itl.n, found.output.total) == (1, 2, 10)
+    assert "1 responses had several choices (n > 1): TPOT and ITL" in notes(found)[0]
 
 
 def test_nothing_ended() -> None:

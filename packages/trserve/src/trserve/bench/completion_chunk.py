@@ -21,6 +21,7 @@ class Text(msgspec.Struct):
 class Choice(msgspec.Struct):
     """Of a chat's chunk, a chat's response, or a completion."""
 
+    index: int | None = 0
     delta: Text | None = None
     message: Text | None = None
     text: str | None = None

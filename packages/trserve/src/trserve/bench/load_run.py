@@ -118,6 +118,7 @@ class LoadRun:
             input_tokens=reading.input_tokens,
             output_tokens=reading.output_tokens,
             tokens_from=reading.tokens_from,
+            several_choices=reading.several_choices,
             status=reading.status,
             finish_reason=reading.finish_reason,
             failure=reading.failure,

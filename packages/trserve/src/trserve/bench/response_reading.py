@@ -29,6 +29,7 @@ class ResponseReading:
         self._counted = 0  # completion tokens by usage, the most that was said
         self._fresh = False  # whether usage came with or after the last content
         self._content = 0  # choices with content
+        self._indices: set[int] = set()  # of choices with content
         self._events = EventSplitter()
 
     @property
@@ -44,6 +45,11 @@ class ResponseReading:
         if self._counted and (self._fresh or self._counted >= self._content):
             return "usage"
         return "chunks" if self.content_at else None
+
+    @property
+    def several_choices(self) -> bool:
+        """Whether the stream brought more than one (n > 1)."""
+        return len(self._indices) > 1
 
     def received(self, data: bytes, now: float) -> None:
         """Bytes of the stream."""
@@ -93,10 +99,11 @@ class ResponseReading:
         if chunk.refusal is not None:
             self.failure = failure("error_event", chunk.refusal)
             return
-        brought = sum(choice.has_content for choice in chunk.choices)
+        brought = [choice.index or 0 for choice in chunk.choices if choice.has_content]
         if brought:
             self.content_at.append(now)
-            self._content += brought
+            self._content += len(brought)
+            self._indices.update(brought)
             self._fresh = False
         self._count(chunk)
         self.finish_reason = _finish_reason(chunk) or self.finish_reason

@@ -88,7 +88,10 @@ class Generator:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """All of it. Latencies in seconds; each None where no request had one."""
+    """All of it. Latencies in seconds; each None where no request had one.
+
+    several_choices: complete responses of more than one (n > 1).
+    """
 
     seconds: float
     counts: Counts
@@ -102,6 +105,7 @@ class Summary:
     generator: Generator
     goodput: Goodput | None
     failures: dict[str, Failures]
+    several_choices: int
     finish_reasons: dict[str, int]
     statuses: dict[str, int]
 
@@ -152,6 +156,7 @@ def summarise(observed: Observed, wanted: Objectives | None) -> Summary:
         ),
         goodput=None if wanted is None else _goodput(records, wanted, seconds),
         failures=_failures(records),
+        several_choices=sum(record.several_choices for record in done),
         finish_reasons=_counted(str(record.finish_reason) for record in done),
         statuses=_counted(str(r.status) for r in records if r.status is not None),
     )
@@ -170,6 +175,11 @@ def notes(summary: Summary) -> list[str]:
         )
     if summary.input.unknown:
         said.append(f"{summary.input.unknown} responses had no usage: input tokens lack theirs")
+    if summary.several_choices:
+        said.append(
+            f"{summary.several_choices} responses had several choices (n > 1): "
+            "TPOT and ITL, and objectives of TPOT, leave them out"
+        )
     if counts.cut_off:
         said.append(f"{counts.cut_off} requests were cut off and are in no figure")
     if waiting := counts.begun - counts.sent:

@@ -12,6 +12,7 @@ REPLIES: dict[str, tuple[int, object]] = {
     "401": (401, {"error": {"message": "no such key"}}),
     "302": (302, b""),
     "html": (200, b"<html>"),
+    "error200": (200, {"error": {"message": "no such model"}}),
     "whole": (
         200,
         {

@@ -126,6 +126,8 @@ def test_failures_by_kind(
         "short": ("broken_stream", "before the response did"),
         "garbage": ("broken_stream", "{what"),
         "html": ("broken_stream", ""),
+        "whole": ("broken_stream", "it did not stream; use --no-stream"),
+        "error200": ("error_event", "no such model"),
         "event": ("error_event", "model died"),
     }
     saved = tmp_path / "records"

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import aiohttp
 
-from trserve.bench.failure import failure_of_exception, failure_of_status
+from trserve.bench.failure import failure_of_exception, failure_of_status, failure_to_stream
 from trserve.bench.response_reading import ResponseReading
 
 _PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
@@ -89,11 +89,13 @@ class HttpClient:
                 reading.status = response.status
                 if response.status != 200:
                     reading.failure = failure_of_status(response.status, await response.read())
-                elif self._stream:
-                    await _read_stream(response.content, reading)
-                else:
+                elif not self._stream:
                     whole = await response.read()
                     reading.whole_body(whole, time.perf_counter())
+                elif response.content_type == "application/json":
+                    reading.failure = failure_to_stream(await response.read())
+                else:
+                    await _read_stream(response.content, reading)
         except Exception as error:  # noqa: BLE001  one request's bug must not end the load
             if reading.ended is None and reading.failure is None:
                 reading.failure = failure_of_exception(error, reading.status)

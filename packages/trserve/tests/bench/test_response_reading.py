@@ -138,6 +138,19 @@ def test_failures(events: list[Any], kind: str, message: str) -> None:
     assert reading.ended is None
 
 
+@pytest.mark.parametrize("said", ['{"message": "gone"}', "gone", '{"error": {"message": "gone"}}'])
+def test_an_event_by_the_name_of_error(said: str) -> None:
+    reading = ResponseReading()
+    first = json.dumps(chunk("a", finish="stop"))
+    stream = f"data: {first}\n\nevent: error\ndata: {said}\n\ndata: [DONE]\n\n"
+    reading.received(stream.encode(), 1)
+    reading.stream_ended(2)
+    assert reading.failure is not None
+    assert reading.failure.kind == "error_event"
+    assert "gone" in reading.failure.message
+    assert reading.ended is None
+
+
 def test_nothing_counts_after_the_end() -> None:
     reading = read(chunk("a", finish="stop"), "[DONE]", chunk("b"), "{half", done=False)
     assert reading.failure is None

@@ -53,7 +53,12 @@ def failure_of_status(status: int, body: bytes) -> Failure:
         kind = "status_4xx"
     elif 500 <= status < 600:
         kind = "status_5xx"
-    return failure(kind, f"{status}: {_refusal(body) or body.decode('utf-8', 'replace')}")
+    return failure(kind, f"{status}: {_said(body)}")
+
+
+def failure_of_error_event(data: bytes) -> Failure:
+    """Of an event that the server named an error."""
+    return failure("error_event", _said(data))
 
 
 def failure_to_stream(body: bytes) -> Failure:
@@ -62,6 +67,10 @@ def failure_to_stream(body: bytes) -> Failure:
     if said is None:
         return failure("broken_stream", "it did not stream; use --no-stream")
     return failure("error_event", said)
+
+
+def _said(body: bytes) -> str:
+    return _refusal(body) or body.decode("utf-8", "replace")
 
 
 def _refusal(body: bytes) -> str | None:

@@ -8,8 +8,8 @@ from typing import Literal
 import msgspec
 
 from trserve.bench.completion_chunk import DONE, Chunk, decode_chunk
-from trserve.bench.event_splitter import EventSplitter
-from trserve.bench.failure import Failure, failure
+from trserve.bench.event_splitter import Event, EventSplitter
+from trserve.bench.failure import Failure, failure, failure_of_error_event
 
 
 class ResponseReading:
@@ -81,12 +81,15 @@ class ResponseReading:
             self.finish_reason = _finish_reason(chunk)
             self.ended = now
 
-    def _take(self, events: list[bytes], now: float) -> None:
-        for data in events:
+    def _take(self, events: list[Event], now: float) -> None:
+        for name, data in events:
             if self.ended is not None or self.failure is not None:
                 return
             if data == DONE:
                 self.ended = now
+                return
+            if name == b"error":
+                self.failure = failure_of_error_event(data)
                 return
             if not data:  # keeps the connection alive
                 continue

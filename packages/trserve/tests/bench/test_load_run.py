@@ -370,6 +370,27 @@ def test_a_connection_is_used_again_after_done_alone() -> None:
     assert load.server.connections == 1
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_response_that_stays_open_after_done_holds_up_nothing(
+    goes_on: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether nothing comes any more, or comments without end."""
+    monkeypatch.setattr("trserve.bench.http_client._AFTER_DONE_S", 0.05)
+
+    async def answer(load: Load, exchange: Exchange) -> None:
+        await exchange.head()
+        await exchange.event(text("a", "stop"))
+        await exchange.piece(b"data: [DONE]\n\n")
+        while goes_on:
+            await exchange.piece(b":\n\n")
+            await asyncio.sleep(0)
+        await asyncio.Event().wait()
+
+    load = under_load(answer, lambda run: run.closed_loop(1, 2))
+    assert [record.failure for record in load.records()] == [None] * 2
+    assert load.server.connections == 2
+
+
 def test_a_connection_that_breaks_after_done_breaks_no_response() -> None:
     async def answer(load: Load, exchange: Exchange) -> None:
         await exchange.head()

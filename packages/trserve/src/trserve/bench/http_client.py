@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping
 from types import TracebackType
@@ -16,6 +17,7 @@ from trserve.bench.response_reading import ResponseReading
 _PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 # uvicorn closes an idle connection after 5 s: a request must not meet it half closed
 _KEEP_ALIVE_S = 4.0
+_AFTER_DONE_S = 1.0  # for the end of a response whose [DONE] has come
 
 
 class ServerError(Exception):
@@ -102,9 +104,19 @@ class HttpClient:
 
 
 async def _read_stream(content: aiohttp.StreamReader, reading: ResponseReading) -> None:
-    """To the last byte, so that the connection can be used again."""
     while data := await content.readany():
         reading.received(data, time.perf_counter())
         if reading.failure is not None:
             return
+        if reading.ended is not None:
+            await _read_rest(content)
+            return
     reading.stream_ended(time.perf_counter())
+
+
+async def _read_rest(content: aiohttp.StreamReader) -> None:
+    """To the last byte, so that the connection can be used again; else it is closed."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_AFTER_DONE_S):
+            while await content.readany():
+                pass

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from packages.trserve.tests.bench.stream_server import chunk
+from trserve.bench.failure import Failure
 from trserve.bench.response_reading import ResponseReading
 
 DEEP = '{"x":' + "[" * 100_000  # more than a parser's stack holds
@@ -110,6 +111,21 @@ def test_one_choice_is_not_several() -> None:
     )
     assert len(reading.content_at) == 3
     assert not reading.several_choices
+
+
+def test_streams_that_are_unusual_but_whole() -> None:
+    reading = read(
+        {"choices": None},
+        chunk("a"),
+        '{"choices": [{"delta": {"content": "\\uD83D"}}]}',  # half of a pair
+        '{"choices": [{"delta": {"content": "\\ude00"}, "finish_reason": "stop"}]}',
+        {"choices": None, "usage": {"prompt_tokens": 5.0, "completion_tokens": 3.0}},
+    )
+    assert reading.failure is None
+    assert reading.content_at.tolist() == [2, 3, 4]
+    assert (reading.input_tokens, reading.output_tokens) == (5, 3)
+    assert isinstance(reading.output_tokens, int)
+    assert read('{"error": "half \\ud83d"}').failure == Failure("error_event", "half \ufffd")
 
 
 def test_an_end_without_done() -> None:

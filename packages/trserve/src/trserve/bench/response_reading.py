@@ -102,7 +102,7 @@ class ResponseReading:
         if chunk.refusal is not None:
             self.failure = failure("error_event", chunk.refusal)
             return
-        brought = [choice.index or 0 for choice in chunk.choices if choice.has_content]
+        brought = [choice.index or 0 for choice in chunk.choices or () if choice.has_content]
         if brought:
             self.content_at.append(now)
             self._content += len(brought)
@@ -115,14 +115,14 @@ class ResponseReading:
         if chunk.usage is None:
             return
         if chunk.usage.prompt_tokens is not None:
-            self.input_tokens = chunk.usage.prompt_tokens
+            self.input_tokens = int(chunk.usage.prompt_tokens)
         if chunk.usage.completion_tokens is not None:
-            self._counted = max(self._counted, chunk.usage.completion_tokens)
+            self._counted = max(self._counted, int(chunk.usage.completion_tokens))
             self._fresh = True
 
 
 def _finish_reason(chunk: Chunk) -> str | None:
-    return next((c.finish_reason for c in chunk.choices if c.finish_reason), None)
+    return next((c.finish_reason for c in chunk.choices or () if c.finish_reason), None)
 
 
 def _beginning(data: bytes) -> str:

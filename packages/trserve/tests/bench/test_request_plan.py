@@ -144,6 +144,25 @@ def test_prompts_of_a_file(tmp_path: Path) -> None:
     assert body["prompt"] == "plain"
 
 
+def test_prompts_of_a_file_end_at_line_feeds_alone(tmp_path: Path) -> None:
+    """Not at what else Unicode takes for an end of a line; a byte order mark is none of theirs."""
+    path = tmp_path / "prompts"
+    path.write_bytes("\ufeffa\u2028b\x0bc\x85d\r\ne\n".encode())
+    contents = [body["messages"][0]["content"] for body in bodies(plan(prompts=path), 2)]
+    assert contents == ["a\u2028b\x0bc\x85d", "e"]
+    path.write_bytes('\ufeff{"prompt": "a\u2028b"}\r\n{"prompt": "c"}'.encode())
+    contents = [body["messages"][0]["content"] for body in bodies(plan(prompts=path), 2)]
+    assert contents == ["a\u2028b", "c"]
+
+
+def test_a_warm_up_leaves_the_prompts_of_a_file_alone(tmp_path: Path) -> None:
+    """Else they would be in the server's cache when they are measured."""
+    path = tmp_path / "prompts"
+    path.write_text("one\ntwo\n")
+    warm_up = [json.loads(body) for body in islice(plan(prompts=path).warm_up_bodies(), 4)]
+    assert [words(body) for body in warm_up] == [128] * 4
+
+
 def test_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plan().headers == {}
     monkeypatch.setenv("OPENAI_API_KEY", "c")

@@ -24,7 +24,7 @@ def read_prompts(path: Path, field: str) -> list[Prompt]:
     Raises ConfigError naming `field`.
     """
     try:
-        lines = [line for line in path.read_text("utf-8").splitlines() if line.strip()]
+        lines = [line for line in path.read_text("utf-8-sig").split("\n") if line.strip()]
     except OSError as error:
         raise ConfigError(field, f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -62,10 +62,13 @@ class RequestPlan:
         )
 
     def warm_up_bodies(self) -> Iterator[bytes]:
-        """Without end; of the same lengths, as far as they are drawn."""
+        """Without end; of the same lengths, as far as they are drawn.
+
+        Made up even where prompts are given, so that these are in no cache when they are measured.
+        """
         return request_bodies(
             self.form,
-            self.prompts,
+            None,
             replace(self.input_tokens, traced=None),
             replace(self.output_tokens, traced=None),
             self.seed ^ _WARM_UP_SEED,

@@ -64,7 +64,7 @@ def bench(
             "--warm-up",
             metavar="N",
             min=0,
-            help="Requests before, made up, up to 8 at once, not measured.",
+            help="Made-up requests before, up to 8 at once, not measured.",
         ),
     ] = 0,
     max_in_flight: Annotated[

@@ -308,6 +308,8 @@ def test_bad_flags(capsys: pytest.CaptureFixture[str], arguments: list[str], mes
 def test_a_bad_url(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "localhost:8000", "--burst", "1"]) == 2
     assert capsys.readouterr().err.startswith("trserve: URL: expected one like http://")
+    assert main(["bench", "http://me:secret@localhost", "--burst", "1"]) == 2
+    assert capsys.readouterr().err.startswith("trserve: URL: expected no user, query or fragment")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

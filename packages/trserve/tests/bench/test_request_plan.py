@@ -171,6 +171,21 @@ def test_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plan().headers == {"Authorization": "Bearer b"}
     made = plan(api_key="a", headers=["X-One: 1", "x-two:a:b"])
     assert made.headers == {"Authorization": "Bearer a", "X-One": "1", "x-two": "a:b"}
+    made = plan(api_key="a", headers=["authorization: Basic b"])
+    assert made.headers == {"authorization": "Basic b"}
+
+
+@pytest.mark.parametrize("key", ["a\n", "a\r\nX: y", "a\x7f", "a\udcff"])
+def test_a_key_that_cannot_be_sent(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """Its value is not shown."""
+    with pytest.raises(ConfigError, match="no header can hold") as found:
+        plan(api_key=key)
+    assert found.value.field == "--api-key"
+    for variable in ("OPENAI_API_KEY", "TRSERVE_API_KEY"):
+        monkeypatch.setenv(variable, key)
+        with pytest.raises(ConfigError, match="no header can hold") as found:
+            plan()
+        assert found.value.field == variable
 
 
 @pytest.mark.parametrize(
@@ -236,6 +251,11 @@ def test_urls() -> None:
     ):
         assert server_url(url) == "http://host:8000"
     assert server_url("https://host/prefix/v1") == "https://host/prefix"
+    for url in ("http://me:secret@host", "http://host?a=secret", "http://host/#secret"):
+        with pytest.raises(ConfigError) as found:
+            server_url(url)
+        assert found.value.field == "URL"
+        assert "secret" not in str(found.value)
     for url in ("host:8000", "", "ftp://host", "http://", "http://host:99999", "http://[::1"):
         with pytest.raises(ConfigError) as found:
             server_url(url)

@@ -54,6 +54,19 @@ def test_azure_s_format(tmp_path: Path) -> None:
     assert read_trace(file, 2).at == pytest.approx([0.0, 0.5])
 
 
+def test_azure_s_format_of_2024(tmp_path: Path) -> None:
+    """Its times name their offset; those of 2023 don't, and are UTC too."""
+    file = tmp_path / "azure.csv"
+    file.write_text(
+        "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00.009930+00:00,2162,5\n"
+        "2024-05-10 00:00:00.017335+00:00,2399,6\n2024-05-10 00:00:01+00:00,76,15\n"
+        "2024-05-10 02:00:02+02:00,1,1\n2024-05-10 00:00:03.0099300,2,2\n"
+    )
+    trace = read_trace(file, 10)
+    assert trace.at == pytest.approx([0.0, 0.007405, 0.99007, 1.99007, 3.0], abs=1e-6)
+    assert trace.prompt_tokens.tolist() == [2162, 2399, 76, 1, 2]
+
+
 def test_mooncake_s_format(tmp_path: Path) -> None:
     file = tmp_path / "mooncake.jsonl.gz"
     with gzip.open(file, "wt") as out:
@@ -70,6 +83,44 @@ def test_another_format_is_refused_by_name(tmp_path: Path, name: str) -> None:
     file.write_text("when,what\n1,2\n")
     with pytest.raises(ValueError, match=f"{name}.*neither Azure's trace"):
         read_trace(file, 3)
+
+
+def test_blank_lines_and_a_byte_order_mark_are_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(b'\xef\xbb\xbf{"timestamp": 1000}\r\n\r\n \n{"timestamp": 3000}\n\n')
+    assert read_trace(file, 10).at.tolist() == [0.0, 2.0]
+    file = tmp_path / "a.csv"
+    file.write_bytes(b"\xef\xbb\xbfTIMESTAMP\n\n2023-11-16 18:17:03\n  \n2023-11-16 18:17:05\n")
+    assert read_trace(file, 10).at.tolist() == [0.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("a.jsonl", "[1,2]"),
+        ("a.jsonl", '{"timestamp": NaN}'),
+        ("a.jsonl", '{"timestamp": -1}'),
+        ("a.jsonl", '{"timestamp": null}'),
+        ("a.jsonl", '{"timestamp": 1, "input_length": 1e999}'),
+        ("a.jsonl", '{"timestamp": 1, "input_length": 1' + "0" * 400 + "}"),
+        ("a.jsonl", '{"timestamp": 1, "output_length": -3}'),
+        ("a.jsonl", '{"timestamp": ' + "[" * 100_000),
+        ("a.jsonl", '{"timestamp": "\udcff"}'),  # no UTF-8
+        ("a.csv", "2023-11-16 18:17:03,inf,1"),
+        ("a.csv", "2023-11-16 18:17:03,nan,1"),
+        ("a.csv", "x" * 140_000 + ",1,1"),
+        ("a.csv", "9999-99-99,1,1"),
+    ],
+)
+def test_a_line_that_is_wrong_is_named(tmp_path: Path, name: str, line: str) -> None:
+    first = {
+        "a.jsonl": '{"timestamp": 0, "input_length": 1, "output_length": 1}',
+        "a.csv": "TIMESTAMP,ContextTokens,GeneratedTokens",
+    }[name]
+    file = tmp_path / name
+    file.write_text(f"{first}\n\n{line}\n", "utf-8", "surrogateescape")
+    with pytest.raises(ValueError, match=f"{name}, line 3: "):
+        read_trace(file, 10)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,10 @@ def bench(
     warm_up: Annotated[
         int,
         typer.Option(
-            "--warm-up", metavar="N", min=0, help="Requests before, up to 8 at once, not measured."
+            "--warm-up",
+            metavar="N",
+            min=0,
+            help="Made-up requests before, up to 8 at once, not measured.",
         ),
     ] = 0,
     max_in_flight: Annotated[

@@ -12,6 +12,7 @@ REPLIES: dict[str, tuple[int, object]] = {
     "401": (401, {"error": {"message": "no such key"}}),
     "302": (302, b""),
     "html": (200, b"<html>"),
+    "error200": (200, {"error": {"message": "no such model"}}),
     "whole": (
         200,
         {
@@ -66,6 +67,14 @@ async def no_usage(exchange: Exchange) -> None:
     await exchange.end()
 
 
+async def two_choices(exchange: Exchange) -> None:
+    await exchange.head()
+    for index in (0, 1, 0, 1):
+        await exchange.event({"choices": [{"index": index, "delta": {"content": "a"}}]})
+    await exchange.event(chunk(finish="stop"))
+    await exchange.end()
+
+
 async def begin(exchange: Exchange) -> None:
     await exchange.head()
     await exchange.event(chunk("a"))
@@ -80,6 +89,7 @@ STREAMS = {
     "event": error_event,
     "silent": silent,
     "nousage": no_usage,
+    "two": two_choices,
 }
 
 

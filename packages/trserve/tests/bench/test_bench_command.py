@@ -126,6 +126,8 @@ def test_failures_by_kind(
         "short": ("broken_stream", "before the response did"),
         "garbage": ("broken_stream", "{what"),
         "html": ("broken_stream", ""),
+        "whole": ("broken_stream", "it did not stream; use --no-stream"),
+        "error200": ("error_event", "no such model"),
         "event": ("error_event", "model died"),
     }
     saved = tmp_path / "records"
@@ -190,6 +192,16 @@ def test_chunks_are_counted_where_usage_is_missing(
     assert "chunks with content count as their tokens" in document["notes"][0]
 
 
+def test_several_choices_have_no_pace(
+    capsys: pytest.CaptureFixture[str], server: StreamServer, tmp_path: Path
+) -> None:
+    document = bench(capsys, server.url, "--burst", 2, "--prompts", prompts(tmp_path, "two"))
+    assert document["tpot"] is document["itl"] is None
+    assert (document["ttft"]["n"], document["output"]["total"]) == (2, 8)
+    assert document["several_choices"] == 2
+    assert any("2 responses had several choices" in note for note in document["notes"])
+
+
 def test_without_streaming(
     capsys: pytest.CaptureFixture[str], server: StreamServer, tmp_path: Path
 ) -> None:
@@ -241,6 +253,11 @@ def test_tables_for_people(
     output = capsys.readouterr().out
     assert "generator lag: p50 " in output
     assert "wait for a slot (--max-in-flight): p50 " in output
+    assert "offered" not in output
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"timestamp": 0}\n{"timestamp": 40}\n')
+    assert main(["bench", server.url, "--trace", str(trace), "--output-tokens", "1"]) == 0
+    assert " requests/s of 50.00 offered, input " in capsys.readouterr().out
 
 
 def test_progress_in_a_terminal(
@@ -273,6 +290,11 @@ def test_progress_in_a_terminal(
         (["--trace", "none.csv"], "--trace: none.csv: No such file"),
         (["--rate", "1", "--extra-body", "{"], "--extra-body: "),
         (["--rate", "1", "--endpoint", "x"], "--endpoint: "),
+        (["--rate", "1", "--requests", "9" * 15], "--requests: at most"),
+        (["--burst", "9" * 15], "--burst: at most"),
+        (["--rate", "1", "--input-tokens", "9" * 5000], "--input-tokens: "),
+        (["--rate", "1", "--model", "\udcff"], "--model: expected UTF-8"),
+        (["--rate", "1", "--extra-body", '{"a": "\udcff"}'], "--extra-body: expected UTF-8"),
     ],
 )
 def test_bad_flags(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
@@ -286,6 +308,8 @@ def test_bad_flags(capsys: pytest.CaptureFixture[str], arguments: list[str], mes
 def test_a_bad_url(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "localhost:8000", "--burst", "1"]) == 2
     assert capsys.readouterr().err.startswith("trserve: URL: expected one like http://")
+    assert main(["bench", "http://me:secret@localhost", "--burst", "1"]) == 2
+    assert capsys.readouterr().err.startswith("trserve: URL: expected no user, query or fragment")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -6,13 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trserve.bench.event_splitter import EventSplitter
+from trserve.bench.event_splitter import Event, EventSplitter
 
 
-def events(*pieces: bytes) -> list[bytes]:
+def events(*pieces: bytes) -> list[Event]:
     splitter = EventSplitter()
     found = [event for piece in pieces for event in splitter.feed(piece)]
     return found + splitter.end()
+
+
+def data(*pieces: bytes) -> list[bytes]:
+    return [event.data for event in events(*pieces)]
 
 
 @pytest.mark.parametrize(
@@ -32,14 +36,20 @@ def events(*pieces: bytes) -> list[bytes]:
     ],
 )
 def test_streams(stream: bytes, expected: list[bytes]) -> None:
-    assert events(stream) == expected
+    assert data(stream) == expected
+
+
+def test_names() -> None:
+    """Each holds for one event, with data or without."""
+    stream = b"event: error\ndata: a\n\ndata: b\n\nevent:x\n\ndata: c\n\ndata: d\nevent: y\n\n"
+    assert events(stream) == [(b"error", b"a"), (b"", b"b"), (b"", b"c"), (b"y", b"d")]
 
 
 def test_an_event_comes_with_its_last_byte() -> None:
     splitter = EventSplitter()
     assert splitter.feed(b"data: a\r\n\r") == []
-    assert splitter.feed(b"\ndata: b\n") == [b"a"]
-    assert splitter.feed(b"\n") == [b"b"]
+    assert splitter.feed(b"\ndata: b\n") == [(b"", b"a")]
+    assert splitter.feed(b"\n") == [(b"", b"b")]
     assert splitter.end() == []
 
 
@@ -49,20 +59,22 @@ LINE = st.text(
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
+def streams(draw: st.DrawFn) -> tuple[bytes, list[tuple[bytes, bytes]]]:
     """A stream and its events, by construction; texts of any characters, several bytes long."""
     end = draw(st.sampled_from([b"\n", b"\r\n", b"\r"]))
     stream, expected = b"", []
     for lines in draw(st.lists(st.lists(LINE, min_size=1, max_size=3), max_size=6)):
-        stream += draw(st.sampled_from([b"", b": ping" + end + end, b"event: e" + end]))
+        name = draw(st.sampled_from([b"", b"e"]))
+        stream += draw(st.sampled_from([b"", b": ping" + end + end]))
+        stream += b"event: " + name + end if name else b""
         stream += b"".join(b"data: " + line + end for line in lines) + end
-        expected.append(b"\n".join(lines))
+        expected.append((name, b"\n".join(lines)))
     return stream, expected
 
 
 @given(streams(), st.data())
 def test_any_cut_gives_the_same_events(
-    made: tuple[bytes, list[bytes]], data: st.DataObject
+    made: tuple[bytes, list[tuple[bytes, bytes]]], data: st.DataObject
 ) -> None:
     stream, expected = made
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=20)))

@@ -8,6 +8,7 @@ from aiohttp.client_reqrep import ConnectionKey
 
 from trserve.bench.failure import failure, failure_of_exception, failure_of_status
 
+DEEP = b'{"x":' + b"[" * 100_000  # more than a parser's stack holds
 KEY = ConnectionKey("host", 80, False, True, None, None, None)
 
 
@@ -39,6 +40,7 @@ def test_statuses(status: int, kind: str) -> None:
         (b'{"detail":"queue full"}', '503: {"detail":"queue full"}'),
         (b"\xff", "503: \ufffd"),
         (b"[]", "503: []"),
+        (DEEP, '503: {"x":' + "[" * 189 + "…"),
     ],
 )
 def test_what_a_refusal_says(body: bytes, said: str) -> None:
@@ -58,6 +60,7 @@ def test_what_a_refusal_says(body: bytes, said: str) -> None:
         (aiohttp.ClientOSError(104, "reset"), None, "disconnected"),
         (aiohttp.ClientOSError(104, "reset"), 200, "broken_stream"),
         (aiohttp.ClientPayloadError("incomplete"), 200, "broken_stream"),
+        (KeyError("unforeseen"), 200, "broken_stream"),
     ],
 )
 def test_exceptions(error: Exception, status: int | None, kind: str) -> None:

@@ -117,6 +117,9 @@ def test_clients() -> None:
         ({"rate": 1, "duration": -1.0}, "--duration", "above 0"),
         ({"rate": 1e-9, "duration": 1.0}, "--duration", "no request arrives"),
         ({"rate": 1e9, "duration": 1.0}, "--duration", "more than 10000000"),
+        ({"rate": 10, "requests": 10**14}, "--requests", "at most 10000000"),
+        ({"burst": 10**14}, "--burst", "at most 10000000"),
+        ({"clients": 10**14}, "--clients", "at most 10000000"),
     ],
 )
 def test_flags_that_are_wrong(options: dict[str, object], field: str, message: str) -> None:

@@ -8,79 +8,22 @@ here depends on how fast it is.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
 
 import pytest
 import uvloop
 
-from packages.trserve.tests.bench.stream_server import Exchange, StreamServer, stream_server
-from trserve.bench.http_client import HttpClient
+from packages.trserve.tests.bench.server_under_load import (
+    Answer,
+    Load,
+    bodies,
+    text,
+    under_load,
+    until,
+)
+from packages.trserve.tests.bench.stream_server import Exchange
 from trserve.bench.load_run import LoadRun
-from trserve.bench.request_record import RequestRecord
 from trserve.bench.response_reading import ResponseReading
-
-
-def bodies() -> Iterator[bytes]:
-    number = 0
-    while True:
-        yield json.dumps({"model": "m", "prompt": str(number), "max_tokens": 4}).encode()
-        number += 1
-
-
-@dataclass
-class Load:
-    """A run on a server, and the responses it is reading, by request."""
-
-    server: StreamServer
-    readings: list[ResponseReading] = field(default_factory=list)
-    run: LoadRun = field(init=False)
-
-    async def seen(self, prompt: str, chunks: int) -> None:
-        """Until the generator has seen that much content of a response."""
-        await until(lambda: len(self.readings[int(prompt)].content_at) >= chunks)
-
-    def records(self) -> list[RequestRecord]:
-        """In the order in which they were begun."""
-        return sorted(self.run.records, key=lambda record: record.number)
-
-
-async def until(true: Callable[[], bool]) -> None:
-    while not true():  # noqa: ASYNC110 - what is awaited is not this test's to signal
-        await asyncio.sleep(0)
-
-
-Answer = Callable[[Load, Exchange], Awaitable[None]]
-
-
-def under_load(answer: Answer, send: Callable[[LoadRun], Awaitable[None]]) -> Load:
-    """What became of a load that `send` makes."""
-
-    async def whole() -> Load:
-        made: list[Load] = []
-        async with stream_server(lambda exchange: answer(made[0], exchange)) as server:
-            load = Load(server)
-            made.append(load)
-            async with HttpClient(
-                server.url, "completions", {}, stream=True, timeout=100
-            ) as client:
-
-                async def serve(body: bytes, reading: ResponseReading) -> None:
-                    load.readings.append(reading)
-                    await client.serve(body, reading)
-
-                load.run = LoadRun(serve, bodies())
-                await send(load.run)
-        return load
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(asyncio.wait_for(whole(), 60))
-
-
-def text(word: str, finish: str | None = None) -> dict[str, object]:
-    return {"choices": [{"index": 0, "text": word, "finish_reason": finish}]}
 
 
 def test_latencies_are_the_servers_own() -> None:
@@ -260,6 +203,44 @@ def test_cancelling_keeps_what_was_seen() -> None:
     assert [record.failure for record in load.records()] == [None, None]
 
 
+def test_what_waits_for_a_slot_was_not_sent() -> None:
+    async def answer(load: Load, exchange: Exchange) -> None:
+        await asyncio.Event().wait()
+
+    async def send(run: LoadRun) -> None:
+        task = asyncio.ensure_future(run.open_loop([0.0] * 5, 2))
+        await until(lambda: run.begun == 5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run = under_load(answer, send).run
+    assert (run.begun, run.sent, run.records) == (5, 2, [])
+
+
+def test_an_error_that_nobody_foresaw_is_its_request_s_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The rest of the load goes on."""
+
+    async def answer(load: Load, exchange: Exchange) -> None:
+        await exchange.head()
+        await exchange.event(text("boom" if exchange.prompt == "1" else "a", "stop"))
+        await exchange.end()
+
+    received = ResponseReading.received
+
+    def fails(self: ResponseReading, data: bytes, now: float) -> None:
+        if b"boom" in data:
+            raise KeyError("unforeseen")
+        received(self, data, now)
+
+    monkeypatch.setattr(ResponseReading, "received", fails)
+    load = under_load(answer, lambda run: run.open_loop([0.0, 0.01, 0.02], None))
+    kinds = [record.failure and record.failure.message for record in load.records()]
+    assert kinds == [None, "KeyError('unforeseen')", None]
+
+
 def test_a_generator_that_was_late_catches_up_at_once() -> None:
     """All that fell due while its loop was busy goes out in the same turn of that loop."""
     turn, began_in = 0, []
@@ -290,55 +271,3 @@ def test_a_generator_that_was_late_catches_up_at_once() -> None:
     assert len(late) == 19
     assert set(late) == {late[0]} != {first}
     assert max(record.lag for record in run.records) >= 0.04
-
-
-def test_pieces_of_any_size_over_a_socket() -> None:
-    """Events cut inside a character and inside a line end, HTTP chunks of one byte."""
-
-    async def answer(load: Load, exchange: Exchange) -> None:
-        events = [text("é"), text("漢字"), text("", "stop")]
-        stream = b"".join(
-            b"data: " + json.dumps(event, ensure_ascii=False).encode() + b"\r\n\r\n"
-            for event in events
-        )
-        await exchange.head()
-        for byte in stream + b"data: [DONE]\r\n\r\n":
-            await exchange.piece(bytes([byte]))
-            await asyncio.sleep(0)
-        await exchange.end(done=b"")
-
-    load = under_load(answer, lambda run: run.open_loop([0.0], None))
-    (record,) = load.records()
-    assert record.failure is None
-    assert (record.output_tokens, record.tokens_from, record.finish_reason) == (2, "chunks", "stop")
-
-
-def test_a_connection_is_used_again_after_done_alone() -> None:
-    """[DONE] ends the measured response, and the bytes after it are read all the same."""
-    ended: dict[int, float] = {}
-
-    async def answer(load: Load, exchange: Exchange) -> None:
-        await exchange.head()
-        await exchange.event(text("a", "stop"))
-        await exchange.piece(b"data: [DONE]\n\n")
-        number = int(exchange.prompt)
-        await until(lambda: load.readings[number].ended is not None)
-        ended[number] = load.run.seconds
-        await exchange.end(done=b"")
-
-    load = under_load(answer, lambda run: run.closed_loop(1, 3))
-    assert [record.failure for record in load.records()] == [None] * 3
-    assert all(record.ended <= ended[record.number] for record in load.records())
-    assert load.server.connections == 1
-
-
-def test_a_connection_that_breaks_after_done_breaks_no_response() -> None:
-    async def answer(load: Load, exchange: Exchange) -> None:
-        await exchange.head()
-        await exchange.event(text("a", "stop"))
-        await exchange.piece(b"data: [DONE]\n\n")
-        exchange.hang_up()
-
-    load = under_load(answer, lambda run: run.closed_loop(1, 2))
-    assert [record.failure for record in load.records()] == [None] * 2
-    assert load.server.connections == 2

@@ -144,6 +144,25 @@ def test_prompts_of_a_file(tmp_path: Path) -> None:
     assert body["prompt"] == "plain"
 
 
+def test_prompts_of_a_file_end_at_line_feeds_alone(tmp_path: Path) -> None:
+    """Not at what else Unicode takes for an end of a line; a byte order mark is none of theirs."""
+    path = tmp_path / "prompts"
+    path.write_bytes("\ufeffa\u2028b\x0bc\x85d\r\ne\n".encode())
+    contents = [body["messages"][0]["content"] for body in bodies(plan(prompts=path), 2)]
+    assert contents == ["a\u2028b\x0bc\x85d", "e"]
+    path.write_bytes('\ufeff{"prompt": "a\u2028b"}\r\n{"prompt": "c"}'.encode())
+    contents = [body["messages"][0]["content"] for body in bodies(plan(prompts=path), 2)]
+    assert contents == ["a\u2028b", "c"]
+
+
+def test_a_warm_up_leaves_the_prompts_of_a_file_alone(tmp_path: Path) -> None:
+    """Else they would be in the server's cache when they are measured."""
+    path = tmp_path / "prompts"
+    path.write_text("one\ntwo\n")
+    warm_up = [json.loads(body) for body in islice(plan(prompts=path).warm_up_bodies(), 4)]
+    assert [words(body) for body in warm_up] == [128] * 4
+
+
 def test_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plan().headers == {}
     monkeypatch.setenv("OPENAI_API_KEY", "c")
@@ -152,6 +171,21 @@ def test_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plan().headers == {"Authorization": "Bearer b"}
     made = plan(api_key="a", headers=["X-One: 1", "x-two:a:b"])
     assert made.headers == {"Authorization": "Bearer a", "X-One": "1", "x-two": "a:b"}
+    made = plan(api_key="a", headers=["authorization: Basic b"])
+    assert made.headers == {"authorization": "Basic b"}
+
+
+@pytest.mark.parametrize("key", ["a\n", "a\r\nX: y", "a\x7f", "a\udcff"])
+def test_a_key_that_cannot_be_sent(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """Its value is not shown."""
+    with pytest.raises(ConfigError, match="no header can hold") as found:
+        plan(api_key=key)
+    assert found.value.field == "--api-key"
+    for variable in ("OPENAI_API_KEY", "TRSERVE_API_KEY"):
+        monkeypatch.setenv(variable, key)
+        with pytest.raises(ConfigError, match="no header can hold") as found:
+            plan()
+        assert found.value.field == variable
 
 
 @pytest.mark.parametrize(
@@ -164,9 +198,13 @@ def test_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"input_tokens": "9:3"}, "--input-tokens", "A ≤ B"),
         ({"output_tokens": "a"}, "--output-tokens", "expected a number"),
         ({"output_tokens": "1:2:3"}, "--output-tokens", "expected a number"),
+        ({"input_tokens": "9" * 5000}, "--input-tokens", "expected a number"),
+        ({"model": "a\udcff"}, "--model", "UTF-8"),
+        ({"extra_body": '{"a": "\udcff"}'}, "--extra-body", "UTF-8"),
         ({"output_tokens": "-4"}, "--output-tokens", "expected a number"),
         ({"extra_body": "{"}, "--extra-body", "JSON object"),
         ({"extra_body": "[1]"}, "--extra-body", "JSON object"),
+        ({"extra_body": '{"x":' + "[" * 100_000}, "--extra-body", "JSON object"),
         ({"headers": ["nothing"]}, "--header", "NAME: VALUE"),
         ({"headers": [": x"]}, "--header", "NAME: VALUE"),
         ({"headers": ["a: b\r\nc: d"]}, "--header", "NAME: VALUE"),
@@ -186,6 +224,7 @@ def test_flags_that_are_wrong(options: dict[str, Any], field: str, message: str)
         (b"\xff", {}, "--prompts", "no UTF-8"),
         (b'{"prompt": "a"}\n{"prompt": 3}', {}, "--prompts", "prompt 2: Expected"),
         (b'{"prompt": "a"}\nplain', {}, "--prompts", "prompt 2"),
+        (b'{"x":' + b"[" * 100_000, {}, "--prompts", "prompt 1"),
         (b'{"text": "a"}', {}, "--prompts", "either"),
         (b'{"prompt": "a", "messages": [{"role": "user"}]}', {}, "--prompts", "either"),
         (b'{"messages": []}', {}, "--prompts", "either"),
@@ -212,6 +251,11 @@ def test_urls() -> None:
     ):
         assert server_url(url) == "http://host:8000"
     assert server_url("https://host/prefix/v1") == "https://host/prefix"
+    for url in ("http://me:secret@host", "http://host?a=secret", "http://host/#secret"):
+        with pytest.raises(ConfigError) as found:
+            server_url(url)
+        assert found.value.field == "URL"
+        assert "secret" not in str(found.value)
     for url in ("host:8000", "", "ftp://host", "http://", "http://host:99999", "http://[::1"):
         with pytest.raises(ConfigError) as found:
             server_url(url)

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from packages.trserve.tests.bench.stream_server import chunk
+from trserve.bench.failure import Failure
 from trserve.bench.response_reading import ResponseReading
 
+DEEP = '{"x":' + "[" * 100_000  # more than a parser's stack holds
 USAGE = {"prompt_tokens": 5, "completion_tokens": 3}
 
 
@@ -97,6 +99,33 @@ def test_completions_and_several_choices() -> None:
     )
     assert reading.content_at.tolist() == [1]
     assert (reading.output_tokens, reading.finish_reason) == (2, "length")
+    assert reading.several_choices
+
+
+def test_one_choice_is_not_several() -> None:
+    reading = read(
+        {"choices": [{"index": 0, "text": "a"}]},
+        {"choices": [{"text": "b"}]},
+        {"choices": [{"index": None, "text": "c"}]},
+        {"choices": [{"index": 1, "text": "", "finish_reason": "length"}]},
+    )
+    assert len(reading.content_at) == 3
+    assert not reading.several_choices
+
+
+def test_streams_that_are_unusual_but_whole() -> None:
+    reading = read(
+        {"choices": None},
+        chunk("a"),
+        '{"choices": [{"delta": {"content": "\\uD83D"}}]}',  # half of a pair
+        '{"choices": [{"delta": {"content": "\\ude00"}, "finish_reason": "stop"}]}',
+        {"choices": None, "usage": {"prompt_tokens": 5.0, "completion_tokens": 3.0}},
+    )
+    assert reading.failure is None
+    assert reading.content_at.tolist() == [2, 3, 4]
+    assert (reading.input_tokens, reading.output_tokens) == (5, 3)
+    assert isinstance(reading.output_tokens, int)
+    assert read('{"error": "half \\ud83d"}').failure == Failure("error_event", "half \ufffd")
 
 
 def test_an_end_without_done() -> None:
@@ -111,6 +140,7 @@ def test_an_end_without_done() -> None:
         ([], "broken_stream", "ended before the response did"),
         ([chunk("a"), "{half"], "broken_stream", "'{half'"),
         ([chunk("a"), "[1]"], "broken_stream", "Expected `object`"),
+        ([chunk("a"), DEEP], "broken_stream", "nested too deeply"),
         ([chunk("a"), {"error": {"message": "out of memory"}}], "error_event", "out of memory"),
         ([{"error": "no"}], "error_event", "no"),
         ([{"object": "error", "message": "old style"}], "error_event", "old style"),
@@ -121,6 +151,19 @@ def test_failures(events: list[Any], kind: str, message: str) -> None:
     assert reading.failure is not None
     assert reading.failure.kind == kind
     assert message in reading.failure.message
+    assert reading.ended is None
+
+
+@pytest.mark.parametrize("said", ['{"message": "gone"}', "gone", '{"error": {"message": "gone"}}'])
+def test_an_event_by_the_name_of_error(said: str) -> None:
+    reading = ResponseReading()
+    first = json.dumps(chunk("a", finish="stop"))
+    stream = f"data: {first}\n\nevent: error\ndata: {said}\n\ndata: [DONE]\n\n"
+    reading.received(stream.encode(), 1)
+    reading.stream_ended(2)
+    assert reading.failure is not None
+    assert reading.failure.kind == "error_event"
+    assert "gone" in reading.failure.message
     assert reading.ended is None
 
 
@@ -151,6 +194,7 @@ def test_a_whole_response() -> None:
     ("document", "kind"),
     [
         (b"<html>", "broken_stream"),
+        (DEEP.encode(), "broken_stream"),
         ({}, "broken_stream"),
         ({"choices": []}, "broken_stream"),
         ({"error": {"message": "no"}}, "error_event"),

@@ -33,6 +33,7 @@ def record(number: int = 0, **fields: Any) -> RequestRecord:
         input_tokens=10,
         output_tokens=5,
         tokens_from="usage",
+        several_choices=False,
         status=200,
         finish_reason="stop",
         failure=None,
@@ -49,6 +50,7 @@ def summary(*records: RequestRecord, wanted: Objectives | None = None, **fields:
         "records": records,
         "planned": 10,
         "begun": len(records),
+        "sent": len(records),
         "peak_in_flight": 3,
         "seconds": 4.0,
         "cpu_seconds": 1.0,
@@ -88,10 +90,11 @@ def test_a_load() -> None:
         failed(2, "status_429", "later", status=429, ended=1e6, content_at=[]),
         failed(3, "timeout", "first", status=None, content_at=[1e6, 1e7]),
         failed(4, "timeout", "second", status=None),
-        begun=7,
+        begun=10,
+        sent=7,
     )
     counts = found.counts
-    assert (counts.planned, counts.begun, counts.completed) == (10, 7, 2)
+    assert (counts.planned, counts.begun, counts.sent, counts.completed) == (10, 10, 7, 2)
     assert (counts.failed, counts.cut_off) == (3, 2)
     assert found.requests_per_s == 2 / 4
     assert (found.output.total, found.output.per_s) == (12, 3.0)
@@ -110,7 +113,10 @@ def test_a_load() -> None:
     assert found.generator.schedule is not None
     assert found.generator.schedule.n == 5
     assert found.generator.cpu_share == 0.25
-    assert any("2 requests were cut off" in note for note in notes(found))
+    said = "\n".join(notes(found))
+    assert "2 requests were cut off" in said
+    assert "3 requests waited for a slot to the end and were never sent" in said
+    assert "2 requests took longer than --timeout" in said
 
 
 def test_who_counted_is_said() -> None:
@@ -125,6 +131,17 @@ def test_who_counted_is_said() -> None:
     said = notes(found)
     assert [line.split()[0] for line in said[:3]] == ["1", "1", "2"]
     assert "chunks with content count as their tokens" in said[0]
+
+
+def test_several_choices_have_no_pace() -> None:
+    one = record(several_choices=True)
+    assert (one.ttft, one.tpot, one.e2e) == (1.0, None, 5.0)
+    assert list(one.gaps()) == []
+    found = summary(one, record(1), failed(2, "timeout", several_choices=True))
+    assert found.tpot is not None
+    assert found.itl is not None
+    assert (found.tpot.n, found.itl.n, found.output.total) == (1, 2, 10)
+    assert "1 responses had several choices (n > 1): TPOT and ITL" in notes(found)[0]
 
 
 def test_nothing_ended() -> None:

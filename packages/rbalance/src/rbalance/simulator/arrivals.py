@@ -1,7 +1,7 @@
 """When requests of an open loop arrive: float64 seconds from the start, ascending.
 
-The public traces are not part of this project: Azure's LLM inference trace of 2023 (CSV) and
-Mooncake's (JSON lines), plain or gzipped.
+The public traces are not part of this project: Azure's LLM inference traces of 2023 and 2024
+(CSV) and Mooncake's (JSON lines), plain or gzipped.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -65,42 +66,70 @@ class Trace:
 
 
 def read_trace(path: Path, n: int) -> Trace:
-    """The first `n` requests of a trace file, by arrival.
+    """The first `n` requests of a trace file, by arrival; blank lines are skipped.
 
-    Raises ValueError for a file of neither format.
+    Raises ValueError, with the number of the line, for a file of neither format.
     """
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         rows = np.array(sorted(islice(_rows(file, path), n)), np.float64).reshape(-1, 3)
     at = rows[:, 0]
     return Trace(at - at[:1], rows[:, 1], rows[:, 2])
 
 
-def _rows(file: TextIO, path: Path) -> Iterator[tuple[float, float, float]]:
-    kind = path.name.removesuffix(".gz").rpartition(".")[2]
+def _rows(file: Iterable[bytes], path: Path) -> Iterator[tuple[float, float, float]]:
+    number = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal number
+        for line in file:
+            number += 1
+            if line.strip():
+                yield line.decode("utf-8-sig")
+
+    is_csv = path.name.removesuffix(".gz").endswith(".csv")
     try:
-        if kind == "csv":
-            for row in csv.DictReader(file):
-                read, written = row.get("ContextTokens"), row.get("GeneratedTokens")
-                yield _seconds(row["TIMESTAMP"]), _tokens(read), _tokens(written)
-        else:
-            for line in file:
-                fields = json.loads(line)
-                read, written = fields.get("input_length"), fields.get("output_length")
-                yield fields["timestamp"] / 1e3, _tokens(read), _tokens(written)
-    except (KeyError, TypeError, ValueError) as error:
+        yield from _azure(lines()) if is_csv else _mooncake(lines())
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        csv.Error,
+        RecursionError,
+    ) as error:
         raise ValueError(
-            f"{path}: neither Azure's trace (CSV with TIMESTAMP) nor Mooncake's (JSON lines with"
-            f" timestamp): {error!r}"
+            f"{path}, line {number}: neither Azure's trace (CSV with TIMESTAMP) nor Mooncake's"
+            f" (JSON lines with timestamp): {error!r}"
         ) from error
 
 
+def _azure(lines: Iterator[str]) -> Iterator[tuple[float, float, float]]:
+    for row in csv.DictReader(lines):
+        read, written = row.get("ContextTokens"), row.get("GeneratedTokens")
+        yield _seconds(row["TIMESTAMP"]), _tokens(read), _tokens(written)
+
+
+def _mooncake(lines: Iterator[str]) -> Iterator[tuple[float, float, float]]:
+    for line in lines:
+        fields = json.loads(line)
+        if not isinstance(fields, dict):
+            raise TypeError("expected an object")
+        read, written = fields.get("input_length"), fields.get("output_length")
+        yield _number(fields["timestamp"]) / 1e3, _tokens(read), _tokens(written)
+
+
 def _tokens(given: str | float | None) -> float:
-    return float("nan") if given is None else float(given)
+    return math.nan if given is None else _number(given)
+
+
+def _number(given: str | float) -> float:
+    number = float(given)
+    if not 0 <= number < math.inf:
+        raise ValueError(f"expected a finite number from 0 on, not {given!r}")
+    return number
 
 
 def _seconds(stamp: str) -> float:
-    """Python reads no more than six digits of a second; Azure writes seven."""
-    whole, _, fraction = stamp.partition(".")
-    return datetime.fromisoformat(whole).replace(tzinfo=UTC).timestamp() + float(
-        f"0.{fraction or 0}"
-    )
+    """Python leaves out what is below a microsecond: Azure's of 2023 have seven digits."""
+    at = datetime.fromisoformat(stamp)
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

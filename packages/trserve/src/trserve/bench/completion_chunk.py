@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ class Text(msgspec.Struct):
 class Choice(msgspec.Struct):
     """Of a chat's chunk, a chat's response, or a completion."""
 
+    index: int | None = 0
     delta: Text | None = None
     message: Text | None = None
     text: str | None = None
@@ -36,16 +38,16 @@ class Choice(msgspec.Struct):
 
 
 class Usage(msgspec.Struct):
-    """Tokens as the server counts them."""
+    """Tokens as the server counts them; some write 3.0."""
 
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    prompt_tokens: int | float | None = None
+    completion_tokens: int | float | None = None
 
 
 class Chunk(msgspec.Struct):
     """One event's data, or the body of a response that isn't streamed."""
 
-    choices: list[Choice] = []
+    choices: list[Choice] | None = None
     usage: Usage | None = None
     error: Any = None
     object: str | None = None
@@ -60,5 +62,19 @@ class Chunk(msgspec.Struct):
         return str(error.get("message", error)) if isinstance(error, dict) else str(error)
 
 
-decode_chunk = msgspec.json.Decoder(Chunk).decode
-"""Bytes to a Chunk; fields that it lacks are skipped. Raises msgspec.DecodeError (ValueError)."""
+# A token may end within a character: some servers send half of its pair, which msgspec refuses.
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_decode = msgspec.json.Decoder(Chunk).decode
+
+
+def decode_chunk(data: bytes) -> Chunk:
+    """Fields that a Chunk lacks are skipped. Raises msgspec.DecodeError (ValueError)."""
+    try:
+        return _decode(data)
+    except RecursionError as error:
+        raise msgspec.DecodeError("nested too deeply") from error
+    except msgspec.DecodeError:
+        whole = _SURROGATE.sub(rb"\\ufffd", data)
+        if whole == data:
+            raise
+        return decode_chunk(whole)

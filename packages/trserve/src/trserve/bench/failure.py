@@ -25,7 +25,7 @@ Kind = Literal[
 """refused: no one listens. unreachable: no connection for another reason (name, TLS, route).
 timeout: --timeout passed. disconnected: the connection ended before a status came.
 broken_stream: it ended, or brought what makes no sense, before the response was complete.
-error_event: the server said in the stream that it failed."""
+error_event: the server said in the stream, or instead of it, that it failed."""
 
 _LONGEST = 200  # characters of a message
 
@@ -53,16 +53,37 @@ def failure_of_status(status: int, body: bytes) -> Failure:
         kind = "status_4xx"
     elif 500 <= status < 600:
         kind = "status_5xx"
+    return failure(kind, f"{status}: {_said(body)}")
+
+
+def failure_of_error_event(data: bytes) -> Failure:
+    """Of an event that the server named an error."""
+    return failure("error_event", _said(data))
+
+
+def failure_to_stream(body: bytes) -> Failure:
+    """Of one JSON document with status 200 where a stream was asked for."""
+    said = _refusal(body)
+    if said is None:
+        return failure("broken_stream", "it did not stream; use --no-stream")
+    return failure("error_event", said)
+
+
+def _said(body: bytes) -> str:
+    return _refusal(body) or body.decode("utf-8", "replace")
+
+
+def _refusal(body: bytes) -> str | None:
     try:
-        said = decode_chunk(body).refusal
+        return decode_chunk(body).refusal
     except msgspec.DecodeError:
-        said = None
-    return failure(kind, f"{status}: {said or body.decode('utf-8', 'replace')}")
+        return None
 
 
 def failure_of_exception(error: Exception, status: int | None) -> Failure:
-    """Of what aiohttp raised. status: the response's, None if none had come."""
-    said = str(error) or type(error).__name__
+    """Of what was raised. status: the response's, None if none had come."""
+    foreseen = isinstance(error, (aiohttp.ClientError, OSError))
+    said = (str(error) if foreseen else repr(error)) or type(error).__name__
     if isinstance(error, TimeoutError):
         return failure("timeout", "no complete response in time")
     if isinstance(error, aiohttp.ClientConnectorError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping
 from types import TracebackType
@@ -10,12 +11,13 @@ from typing import Any, Self
 
 import aiohttp
 
-from trserve.bench.failure import failure_of_exception, failure_of_status
+from trserve.bench.failure import failure_of_exception, failure_of_status, failure_to_stream
 from trserve.bench.response_reading import ResponseReading
 
 _PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 # uvicorn closes an idle connection after 5 s: a request must not meet it half closed
 _KEEP_ALIVE_S = 4.0
+_AFTER_DONE_S = 1.0  # for the end of a response whose [DONE] has come
 
 
 class ServerError(Exception):
@@ -76,11 +78,11 @@ class HttpClient:
         except (aiohttp.ClientError, TimeoutError) as error:
             said = failure_of_exception(error, None)
             raise ServerError(f"GET /v1/models: {said.kind}: {said.message}") from error
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
             raise ServerError("GET /v1/models: no list of models; say --model") from error
 
     async def serve(self, body: bytes, reading: ResponseReading) -> None:
-        """Send one request and read its response. What goes wrong is in `reading`."""
+        """Send one request and read its response. Whatever goes wrong is in `reading`."""
         try:
             async with (
                 asyncio.timeout(self._timeout),
@@ -89,20 +91,32 @@ class HttpClient:
                 reading.status = response.status
                 if response.status != 200:
                     reading.failure = failure_of_status(response.status, await response.read())
-                elif self._stream:
-                    await _read_stream(response.content, reading)
-                else:
+                elif not self._stream:
                     whole = await response.read()
                     reading.whole_body(whole, time.perf_counter())
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+                elif response.content_type == "application/json":
+                    reading.failure = failure_to_stream(await response.read())
+                else:
+                    await _read_stream(response.content, reading)
+        except Exception as error:  # noqa: BLE001  one request's bug must not end the load
             if reading.ended is None and reading.failure is None:
                 reading.failure = failure_of_exception(error, reading.status)
 
 
 async def _read_stream(content: aiohttp.StreamReader, reading: ResponseReading) -> None:
-    """To the last byte, so that the connection can be used again."""
     while data := await content.readany():
         reading.received(data, time.perf_counter())
         if reading.failure is not None:
             return
+        if reading.ended is not None:
+            await _read_rest(content)
+            return
     reading.stream_ended(time.perf_counter())
+
+
+async def _read_rest(content: aiohttp.StreamReader) -> None:
+    """To the last byte, so that the connection can be used again; else it is closed."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_AFTER_DONE_S):
+            while await content.readany():
+                pass

@@ -66,6 +66,7 @@ def plan_load(options: LoadOptions) -> OpenLoad | ClosedLoad:
     """Raises ConfigError naming the flag at fault."""
     _check_shape(options)
     _check_companions(options)
+    _check_sizes(options)
     if options.clients is not None:
         requests = options.requests
         if requests is None and options.duration is None:
@@ -111,6 +112,17 @@ def _check_companions(options: LoadOptions) -> None:
     ):
         if number is not None and not 0 < number < math.inf:
             raise ConfigError(flag, f"must be above 0, not {number}")
+
+
+def _check_sizes(options: LoadOptions) -> None:
+    """What is held in memory before the load begins."""
+    for flag, count in (
+        ("--requests", options.requests),
+        ("--burst", options.burst),
+        ("--clients", options.clients),
+    ):
+        if count is not None and count > _MOST_REQUESTS:
+            raise ConfigError(flag, f"at most {_MOST_REQUESTS}, not {count}")
 
 
 def _drawn(options: LoadOptions) -> NDArray[np.float64]:

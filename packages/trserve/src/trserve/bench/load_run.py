@@ -29,6 +29,7 @@ class LoadRun:
         self.records: list[RequestRecord] = []
         self.failed = 0
         self.begun = 0
+        self.sent = 0
         self.in_flight = 0
         self.peak_in_flight = 0
         self._serve = serve
@@ -89,6 +90,7 @@ class LoadRun:
         return self.begun - 1
 
     async def _request(self, number: int, body: bytes, scheduled: float, begun: float) -> None:
+        self.sent += 1
         self.in_flight += 1
         self.peak_in_flight = max(self.peak_in_flight, self.in_flight)
         reading, sent = ResponseReading(), self.seconds
@@ -116,6 +118,7 @@ class LoadRun:
             input_tokens=reading.input_tokens,
             output_tokens=reading.output_tokens,
             tokens_from=reading.tokens_from,
+            several_choices=reading.several_choices,
             status=reading.status,
             finish_reason=reading.finish_reason,
             failure=reading.failure,

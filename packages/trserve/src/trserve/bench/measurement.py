@@ -40,6 +40,11 @@ class Measurement:
         load = self.load
         return load.requests if isinstance(load, ClosedLoad) else len(load.at)
 
+    @property
+    def offered_rate(self) -> float | None:
+        """Requests a second; None where they follow responses, or come all at once."""
+        return self.load.rate if isinstance(self.load, OpenLoad) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -116,6 +121,7 @@ class _Measuring:
             records=[] if run is None else run.records,
             planned=self._plan.planned,
             begun=0 if run is None else run.begun,
+            sent=0 if run is None else run.sent,
             peak_in_flight=0 if run is None else run.peak_in_flight,
             seconds=self._seconds,
             cpu_seconds=self._cpu_seconds,

@@ -24,7 +24,7 @@ def read_prompts(path: Path, field: str) -> list[Prompt]:
     Raises ConfigError naming `field`.
     """
     try:
-        lines = [line for line in path.read_text("utf-8").splitlines() if line.strip()]
+        lines = [line for line in path.read_text("utf-8-sig").split("\n") if line.strip()]
     except OSError as error:
         raise ConfigError(field, f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -39,7 +39,7 @@ def read_prompts(path: Path, field: str) -> list[Prompt]:
 def _prompt(line: str, where: str, field: str) -> Prompt:
     try:
         read = msgspec.json.decode(line, type=_Line)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ConfigError(field, f"{where}: {error}") from error
     if (read.prompt is None) == (not read.messages):
         raise ConfigError(field, f"{where}: expected either `prompt` or `messages`")

@@ -19,6 +19,7 @@ from trserve.bench.request_bodies import BodyForm, Endpoint, Lengths, request_bo
 from trserve.bench.token_counts import token_counts
 
 _DEFAULT_TOKENS = "128"
+_KEY_VARIABLES = ("TRSERVE_API_KEY", "OPENAI_API_KEY")
 _WARM_UP_SEED = 0x57A2  # prompts of the warm-up are none of the load's
 
 
@@ -62,10 +63,13 @@ class RequestPlan:
         )
 
     def warm_up_bodies(self) -> Iterator[bytes]:
-        """Without end; of the same lengths, as far as they are drawn."""
+        """Without end; of the same lengths, as far as they are drawn.
+
+        Made up even where prompts are given, so that these are in no cache when they are measured.
+        """
         return request_bodies(
             self.form,
-            self.prompts,
+            None,
             replace(self.input_tokens, traced=None),
             replace(self.output_tokens, traced=None),
             self.seed ^ _WARM_UP_SEED,
@@ -80,7 +84,7 @@ def plan_requests(options: RequestOptions, load: OpenLoad | ClosedLoad, seed: in
         raise ConfigError("--timeout", f"must be above 0, not {options.timeout}")
     form = BodyForm(
         endpoint=cast(Endpoint, options.endpoint),
-        model=options.model or "",
+        model=_utf8(options.model or "", "--model"),
         stream=options.stream,
         temperature=options.temperature,
         extra=_extra(options.extra_body),
@@ -97,8 +101,10 @@ def plan_requests(options: RequestOptions, load: OpenLoad | ClosedLoad, seed: in
 
 
 def server_url(url: str) -> str:
-    """Without a path /v1 and a last slash. Raises ConfigError."""
+    """Without a path /v1 and a last slash. Raises ConfigError, without a password of the URL."""
     base = url.rstrip("/").removesuffix("/v1")
+    if any(mark in base for mark in "@?#"):
+        raise ConfigError("URL", "expected no user, query or fragment; for a key, see --api-key")
     try:
         parts = urlsplit(base)
         good = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
@@ -132,19 +138,40 @@ def _extra(text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
     try:
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError as error:
+        return msgspec.json.decode(_utf8(text, "--extra-body"), type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ConfigError("--extra-body", f"expected a JSON object: {error}") from error
 
 
+def _utf8(text: str, field: str) -> str:
+    """Bytes of the command line that are no UTF-8 come in strings that cannot be sent."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(field, "expected UTF-8 text") from error
+    return text
+
+
 def _headers(options: RequestOptions) -> dict[str, str]:
-    key = options.api_key
-    for variable in ("TRSERVE_API_KEY", "OPENAI_API_KEY"):
-        key = key or os.environ.get(variable)
-    headers = {} if not key else {"Authorization": f"Bearer {key}"}
+    headers = {}
     for line in options.headers:
         name, colon, value = line.partition(":")
         if not (name.strip() and colon) or any(c in line for c in "\r\n\0"):
             raise ConfigError("--header", f"expected NAME: VALUE, not {line!r}")
         headers[name.strip()] = value.strip()
+    key = _key(options.api_key)
+    if key and "authorization" not in map(str.lower, headers):
+        headers["Authorization"] = f"Bearer {key}"
     return headers
+
+
+def _key(given: str | None) -> str | None:
+    """The flag's, else a variable's."""
+    sources = {"--api-key": given} | {name: os.environ.get(name) for name in _KEY_VARIABLES}
+    for source, key in sources.items():
+        if not key:
+            continue
+        if not key.isprintable():
+            raise ConfigError(source, "has characters that no header can hold, maybe a line break")
+        return key
+    return None

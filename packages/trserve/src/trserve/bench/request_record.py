@@ -18,7 +18,8 @@ class RequestRecord:
     scheduled: when it should have been sent; latencies count from there. begun: when the generator
     got to it. sent: when it was given to the connection, later if `--max-in-flight` held it back.
     content_at: float64 times at which content came, one for each chunk that had any.
-    output_tokens: None where nobody counted them; tokens_from: who did.
+    output_tokens: None where nobody counted them; tokens_from: who did. several_choices: streamed
+    side by side (n > 1), so that times between chunks are those of no choice.
     status: of HTTP, None if none came. failure: None for a complete response.
     """
 
@@ -31,6 +32,7 @@ class RequestRecord:
     input_tokens: int | None
     output_tokens: int | None
     tokens_from: Literal["usage", "chunks"] | None
+    several_choices: bool
     status: int | None
     finish_reason: str | None
     failure: Failure | None
@@ -44,9 +46,12 @@ class RequestRecord:
     def tpot(self) -> float | None:
         """Mean seconds for each token after the first.
 
-        None with fewer than two tokens, and where all came in one chunk: that tells no pace.
+        None with fewer than two tokens, of several choices, and where all came in one chunk: that
+        tells no pace.
         """
-        if len(self.content_at) < 2 or self.output_tokens is None or self.output_tokens < 2:
+        if self.several_choices or len(self.content_at) < 2:
+            return None
+        if self.output_tokens is None or self.output_tokens < 2:
             return None
         return (self.content_at[-1] - self.content_at[0]) / (self.output_tokens - 1)
 
@@ -66,5 +71,7 @@ class RequestRecord:
         return self.sent - self.begun
 
     def gaps(self) -> Iterator[float]:
-        """Seconds between a chunk with content and the next (ITL)."""
+        """Seconds between a chunk with content and the next (ITL); none of several choices."""
+        if self.several_choices:
+            return iter(())
         return (later - earlier for earlier, later in pairwise(self.content_at))

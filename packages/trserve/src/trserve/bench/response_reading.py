@@ -8,8 +8,8 @@ from typing import Literal
 import msgspec
 
 from trserve.bench.completion_chunk import DONE, Chunk, decode_chunk
-from trserve.bench.event_splitter import EventSplitter
-from trserve.bench.failure import Failure, failure
+from trserve.bench.event_splitter import Event, EventSplitter
+from trserve.bench.failure import Failure, failure, failure_of_error_event
 
 
 class ResponseReading:
@@ -29,6 +29,7 @@ class ResponseReading:
         self._counted = 0  # completion tokens by usage, the most that was said
         self._fresh = False  # whether usage came with or after the last content
         self._content = 0  # choices with content
+        self._indices: set[int] = set()  # of choices with content
         self._events = EventSplitter()
 
     @property
@@ -44,6 +45,11 @@ class ResponseReading:
         if self._counted and (self._fresh or self._counted >= self._content):
             return "usage"
         return "chunks" if self.content_at else None
+
+    @property
+    def several_choices(self) -> bool:
+        """Whether the stream brought more than one (n > 1)."""
+        return len(self._indices) > 1
 
     def received(self, data: bytes, now: float) -> None:
         """Bytes of the stream."""
@@ -75,12 +81,15 @@ class ResponseReading:
             self.finish_reason = _finish_reason(chunk)
             self.ended = now
 
-    def _take(self, events: list[bytes], now: float) -> None:
-        for data in events:
+    def _take(self, events: list[Event], now: float) -> None:
+        for name, data in events:
             if self.ended is not None or self.failure is not None:
                 return
             if data == DONE:
                 self.ended = now
+                return
+            if name == b"error":
+                self.failure = failure_of_error_event(data)
                 return
             if not data:  # keeps the connection alive
                 continue
@@ -93,10 +102,11 @@ class ResponseReading:
         if chunk.refusal is not None:
             self.failure = failure("error_event", chunk.refusal)
             return
-        brought = sum(choice.has_content for choice in chunk.choices)
+        brought = [choice.index or 0 for choice in chunk.choices or () if choice.has_content]
         if brought:
             self.content_at.append(now)
-            self._content += brought
+            self._content += len(brought)
+            self._indices.update(brought)
             self._fresh = False
         self._count(chunk)
         self.finish_reason = _finish_reason(chunk) or self.finish_reason
@@ -105,14 +115,14 @@ class ResponseReading:
         if chunk.usage is None:
             return
         if chunk.usage.prompt_tokens is not None:
-            self.input_tokens = chunk.usage.prompt_tokens
+            self.input_tokens = int(chunk.usage.prompt_tokens)
         if chunk.usage.completion_tokens is not None:
-            self._counted = max(self._counted, chunk.usage.completion_tokens)
+            self._counted = max(self._counted, int(chunk.usage.completion_tokens))
             self._fresh = True
 
 
 def _finish_reason(chunk: Chunk) -> str | None:
-    return next((c.finish_reason for c in chunk.choices if c.finish_reason), None)
+    return next((c.finish_reason for c in chunk.choices or () if c.finish_reason), None)
 
 
 def _beginning(data: bytes) -> str:

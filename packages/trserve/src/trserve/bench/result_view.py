@@ -11,12 +11,12 @@ from trserve.bench.percentiles import Distribution
 from trserve.bench.summary import Summary, Tokens, notes
 
 
-def show(summary: Summary, heading: str) -> None:
-    """Write to stdout; colours only in a terminal."""
+def show(summary: Summary, heading: str, offered: float | None) -> None:
+    """Write to stdout; colours only in a terminal. offered: requests/s, None without a rate."""
     width = None if sys.stdout.isatty() else 120
     console = Console(width=width, highlight=False, markup=False)
     console.print(heading, soft_wrap=True)
-    for line in _counts(summary):
+    for line in _counts(summary, offered):
         console.print(line, soft_wrap=True)
     console.print(_latencies(summary))
     if summary.failures:
@@ -25,16 +25,17 @@ def show(summary: Summary, heading: str) -> None:
         console.print(line, soft_wrap=True)
 
 
-def _counts(summary: Summary) -> list[str]:
+def _counts(summary: Summary, offered: float | None) -> list[str]:
     counts = summary.counts
     planned = "" if counts.planned is None else f" of {counts.planned}"
     requests = (
         f"requests: {counts.completed} complete, {counts.failed} failed, {counts.cut_off} cut off; "
-        f"{counts.begun}{planned} sent in {summary.seconds:.2f} s, "
+        f"{counts.sent}{planned} sent in {summary.seconds:.2f} s, "
         f"up to {counts.peak_in_flight} in flight"
     )
+    of = "" if offered is None else f" of {offered:.2f} offered"
     throughput = (
-        f"throughput: {summary.requests_per_s:.2f} requests/s, "
+        f"throughput: {summary.requests_per_s:.2f} requests/s{of}, "
         f"input {_tokens(summary.input)}, output {_tokens(summary.output)}"
     )
     lines = [requests, throughput]

@@ -17,10 +17,14 @@ _LATE_MAX_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Requests. planned: None where only time ends the load. cut_off: in flight at its end."""
+    """Requests. planned: None where only time ends the load. cut_off: in flight at its end.
+
+    begun: sent, or waiting for a slot (`--max-in-flight`) at the end.
+    """
 
     planned: int | None
     begun: int
+    sent: int
     completed: int
     failed: int
     cut_off: int
@@ -84,7 +88,10 @@ class Generator:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """All of it. Latencies in seconds; each None where no request had one."""
+    """All of it. Latencies in seconds; each None where no request had one.
+
+    several_choices: complete responses of more than one (n > 1).
+    """
 
     seconds: float
     counts: Counts
@@ -98,6 +105,7 @@ class Summary:
     generator: Generator
     goodput: Goodput | None
     failures: dict[str, Failures]
+    several_choices: int
     finish_reasons: dict[str, int]
     statuses: dict[str, int]
 
@@ -109,6 +117,7 @@ class Observed:
     records: Sequence[RequestRecord]
     planned: int | None
     begun: int
+    sent: int
     peak_in_flight: int
     seconds: float
     cpu_seconds: float
@@ -126,9 +135,10 @@ def summarise(observed: Observed, wanted: Objectives | None) -> Summary:
         counts=Counts(
             planned=observed.planned,
             begun=observed.begun,
+            sent=observed.sent,
             completed=len(done),
             failed=len(records) - len(done),
-            cut_off=observed.begun - len(records),
+            cut_off=observed.sent - len(records),
             peak_in_flight=observed.peak_in_flight,
         ),
         requests_per_s=_rate(len(done), seconds),
@@ -146,6 +156,7 @@ def summarise(observed: Observed, wanted: Objectives | None) -> Summary:
         ),
         goodput=None if wanted is None else _goodput(records, wanted, seconds),
         failures=_failures(records),
+        several_choices=sum(record.several_choices for record in done),
         finish_reasons=_counted(str(record.finish_reason) for record in done),
         statuses=_counted(str(r.status) for r in records if r.status is not None),
     )
@@ -153,7 +164,7 @@ def summarise(observed: Observed, wanted: Objectives | None) -> Summary:
 
 def notes(summary: Summary) -> list[str]:
     """What a reader of the figures should know."""
-    said, output = [], summary.output
+    said, output, counts = [], summary.output, summary.counts
     if output.by_chunks:
         said.append(
             f"{output.by_chunks} responses had no usage: chunks with content count as their tokens"
@@ -164,8 +175,20 @@ def notes(summary: Summary) -> list[str]:
         )
     if summary.input.unknown:
         said.append(f"{summary.input.unknown} responses had no usage: input tokens lack theirs")
-    if summary.counts.cut_off:
-        said.append(f"{summary.counts.cut_off} requests were cut off and are in no figure")
+    if summary.several_choices:
+        said.append(
+            f"{summary.several_choices} responses had several choices (n > 1): "
+            "TPOT and ITL, and objectives of TPOT, leave them out"
+        )
+    if counts.cut_off:
+        said.append(f"{counts.cut_off} requests were cut off and are in no figure")
+    if waiting := counts.begun - counts.sent:
+        said.append(f"{waiting} requests waited for a slot to the end and were never sent")
+    if late := summary.failures.get("timeout"):
+        said.append(
+            f"{late.count} requests took longer than --timeout: "
+            "the slowest are missing in the latencies, which look better for it"
+        )
     if summary.generator.is_late:
         said.append(
             "WARNING: the generator itself was late (see its lag): latencies hold that too; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from trsched.errors import ConfigError
 
 _MOST = 10_000_000
+_NUMBER = re.compile(r"[0-9]{1,20}").fullmatch  # longer ones Python may not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class TokenCounts:
 def token_counts(text: str, field: str) -> TokenCounts:
     """`128` or `64:256`. Raises ConfigError naming `field`."""
     ends = text.split(":")
-    if len(ends) > 2 or not all(end.isascii() and end.isdigit() for end in ends):
+    if len(ends) > 2 or not all(map(_NUMBER, ends)):
         raise ConfigError(field, f"expected a number like 128 or a range like 64:256, not {text!r}")
     least, most = int(ends[0]), int(ends[-1])
     if not 1 <= least <= most <= _MOST:

@@ -12,7 +12,7 @@ import typer
 
 from trsched.errors import ConfigError
 from trserve.bench.http_client import ServerError
-from trserve.bench.load_plan import LoadOptions, OpenLoad, plan_load
+from trserve.bench.load_plan import LoadOptions, plan_load
 from trserve.bench.measurement import Measured, Measurement, measure
 from trserve.bench.objectives import Objectives, objectives
 from trserve.bench.record_file import record_lines
@@ -57,7 +57,7 @@ def bench(options: BenchOptions) -> int:
     else:
         from trserve.bench.result_view import show
 
-        show(summary, f"{measurement.url}, model {measured.model}")
+        show(summary, f"{measurement.url}, model {measured.model}", measurement.offered_rate)
         if options.save is not None:
             typer.echo(f"{options.save}: every request, one JSON object on a line")
     if measured.stopped:
@@ -85,7 +85,6 @@ def _document(
     options: BenchOptions, measurement: Measurement, measured: Measured, summary: Summary
 ) -> dict[str, Any]:
     """Everything; seconds throughout. The key and the values of headers are left out."""
-    load = measurement.load
     requests = asdict(options.requests)
     del requests["api_key"]
     return {
@@ -104,7 +103,7 @@ def _document(
             "slo": options.slo,
             "save": options.save,
         },
-        "offered_requests_per_s": load.rate if isinstance(load, OpenLoad) else None,
+        "offered_requests_per_s": measurement.offered_rate,
         "stopped": measured.stopped,
         **asdict(summary),
         "notes": notes(summary),

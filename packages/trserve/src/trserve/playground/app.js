@@ -134,7 +134,7 @@ function conclude(list, views, answers, stopped) {
   byId("status").textContent = stopped ? "Stopped." : failed ? "Failed, see below." : summary(answers);
   if (list.length < 2) return;
   paces(answers).forEach((share, i) => views[i].showPace(share));
-  const text = server.gateway ? null : verdict(answers[0], answers.at(-1));
+  const text = server.gateway ? null : verdict(answers[0], answers[list.length - 1]);
   byId("verdict").hidden = text === null || stopped;
   byId("verdict").textContent = text ?? "";
 }

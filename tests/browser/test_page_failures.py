@@ -1,0 +1,43 @@
+"""What the page does where something goes wrong on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+from playwright.sync_api import expect
+
+from packages.trserve.tests.running_server import Demo
+from tests.browser.page_steps import connected
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, Route
+
+    OpenPage = Callable[..., Page]
+
+STATUS = ".actions .status"
+
+
+def test_no_verdict_where_the_model_alone_failed(
+    scripted: Demo, open_page: OpenPage, allowed_complaints: list[str]
+) -> None:
+    allowed_complaints.append("503")
+
+    def refuse_the_large_one(route: Route) -> None:
+        if '"only":"large"' in (route.request.post_data or ""):
+            route.fulfill(status=503, json={"error": {"message": "it is down"}})
+        else:
+            route.fallback()
+
+    page = open_page(scripted.url)
+    connected(page)
+    page.route("**/v1/chat/completions", refuse_the_large_one)
+    page.get_by_role("button", name="Side by side").click()
+    expect(page.locator(STATUS)).to_have_text("Failed, see below.")
+    expect(page.locator(".answer .token")).not_to_have_count(0)
+    expect(page.locator(".problem:visible")).to_contain_text("it is down")
+    expect(page.locator("#verdict")).to_be_hidden()

@@ -21,6 +21,8 @@ from trserve.endpoints import playground
 
 HOLD = "hold"
 """A prompt whose answer stops after three tokens until its client leaves."""
+CUT, DIE, JUNK = "cut", "die", "junk"
+"""Prompts whose answers break off after three tokens: at their end, without one, with no JSON."""
 GOALS = ("quality", "cost", "latency")
 
 
@@ -144,9 +146,15 @@ class FakeGateway:
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
     async def events(self, body: dict[str, Any], instance: Instance) -> AsyncIterator[str]:
-        held = body["messages"][0]["content"] == HOLD
+        prompt = body["messages"][0]["content"]
         for at, chunk in enumerate(chunks(instance, "tokenrouter" in body)):
-            if held and at == 3:
+            if prompt == CUT and at == 3:
+                return
+            if prompt == DIE and at == 3:
+                raise ConnectionError
+            if prompt == JUNK and at == 3:
+                yield "data: {\n\n"
+            if prompt == HOLD and at == 3:
                 try:
                     await (
                         asyncio.Event().wait()

@@ -12,6 +12,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 from playwright.sync_api import expect
 
 from packages.trserve.tests.running_server import Demo
+from tests.browser.fake_gateway import CUT, DIE, JUNK
 from tests.browser.page_steps import connected
 
 if TYPE_CHECKING:
@@ -41,3 +42,18 @@ def test_no_verdict_where_the_model_alone_failed(
     expect(page.locator(".answer .token")).not_to_have_count(0)
     expect(page.locator(".problem:visible")).to_contain_text("it is down")
     expect(page.locator("#verdict")).to_be_hidden()
+
+
+def test_an_answer_that_breaks_off_is_not_complete(
+    gateway_url: str, open_page: OpenPage, allowed_complaints: list[str]
+) -> None:
+    allowed_complaints.append("ERR_INCOMPLETE_CHUNKED_ENCODING")
+    page = open_page(gateway_url)
+    connected(page)
+    for prompt, why in ((CUT, "before it was complete"), (DIE, "to its end"), (JUNK, "to its end")):
+        page.get_by_label("Prompt", exact=True).fill(prompt)
+        page.get_by_role("button", name="Send").click()
+        problem = page.locator(".problem")
+        expect(problem).to_contain_text("The answer broke off")
+        expect(problem).to_contain_text(why)
+        expect(page.locator(".answer > .row .pill")).to_have_text("failed")

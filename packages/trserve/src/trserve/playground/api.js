@@ -2,7 +2,7 @@
 
 const KEY = "trserve.apiKey";
 
-/** The server refuses, or can't be reached (status 0). */
+/** The server refuses, can't be reached (status 0), or what it began to send has no end (status 200). */
 export class ApiError extends Error {
   constructor(status, message, { code = null, param = null, retryAfter = null } = {}) {
     super(message);
@@ -16,6 +16,7 @@ export class ApiError extends Error {
   get title() {
     switch (this.status) {
       case 0: return "The server does not answer";
+      case 200: return "The answer broke off";
       case 400: return "The server refuses the request";
       case 401: return "An API key is needed";
       case 403: return "This key may not do that";

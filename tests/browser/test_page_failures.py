@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 
 from packages.trserve.tests.running_server import Demo
 from tests.browser.fake_gateway import CUT, DIE, JUNK
-from tests.browser.page_steps import connected
+from tests.browser.page_steps import connected, send
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
@@ -57,3 +57,21 @@ def test_an_answer_that_breaks_off_is_not_complete(
         expect(problem).to_contain_text("The answer broke off")
         expect(problem).to_contain_text(why)
         expect(page.locator(".answer > .row .pill")).to_have_text("failed")
+
+
+def test_nothing_is_compared_where_there_is_no_button_for_it(
+    gateway_url: str, open_page: OpenPage, allowed_complaints: list[str]
+) -> None:
+    page = open_page(gateway_url)
+    connected(page)
+    page.get_by_label("Model", exact=True).select_option("qwen-pair")
+    send(page, "Hi")
+    page.keyboard.press("Control+Shift+Enter")
+    expect(page.locator(".answer .token")).not_to_have_count(0)
+    allowed_complaints.append("503")
+    page.route("**/v1/models", lambda route: route.fulfill(status=503))
+    page.reload()
+    expect(page.get_by_role("alert")).to_contain_text("No model is available")
+    page.keyboard.press("Control+Shift+Enter")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".answer")).to_have_count(0)

@@ -35,7 +35,6 @@ async function connect() {
   try {
     server = await discover();
   } catch (error) {
-    server = null;
     complain(error);
     return;
   }
@@ -152,7 +151,7 @@ function busy(now) {
 }
 
 const single = () => run([{ title: "Answer", note: "", extension: {} }], single);
-const sideBySide = () => run(columns(), sideBySide);
+const sideBySide = () => { if (!compare.hidden) run(columns(), sideBySide); };
 
 // ---------------------------------------------------------------- a gateway's decision
 

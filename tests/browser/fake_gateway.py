@@ -60,8 +60,12 @@ MAKERS = [0, 0, 1, 0, 0, 0, 1, 1, 0]
 
 @dataclass
 class FakeGateway:
-    """bodies: of the requests for text that came. left: set when a client left a held answer."""
+    """ids: of /v1/models. bodies: of the requests for text that came. left: set when a client left a
+    held answer."""
 
+    ids: list[str] = field(
+        default_factory=lambda: ["auto", *dict.fromkeys(instance.model for instance in POOL)]
+    )
     bodies: list[dict[str, Any]] = field(default_factory=list)
     left: threading.Event = field(default_factory=threading.Event)
     refuse_extension: bool = False
@@ -104,10 +108,9 @@ class FakeGateway:
         return app
 
     def models(self) -> dict[str, Any]:
-        ids = ["auto", *dict.fromkeys(instance.model for instance in POOL)]
         card = {"object": "model", "created": 0, "owned_by": "gateway"}
-        cards = [{"id": each, **card} for each in ids]
-        next(each for each in cards if each["id"] == "qwen-pair")["tokenrouter"] = ROUTING
+        routing = {"qwen-pair": {"tokenrouter": ROUTING}}
+        cards = [{"id": each, **card, **routing.get(each, {})} for each in self.ids]
         return {"object": "list", "data": cards}
 
     def health(self) -> dict[str, str]:

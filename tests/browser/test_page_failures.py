@@ -12,7 +12,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 from playwright.sync_api import expect
 
 from packages.trserve.tests.running_server import Demo
-from tests.browser.fake_gateway import CUT, DIE, JUNK
+from tests.browser.fake_gateway import CUT, DIE, JUNK, FakeGateway
 from tests.browser.page_steps import connected, send
 
 if TYPE_CHECKING:
@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     OpenPage = Callable[..., Page]
 
 STATUS = ".actions .status"
+POLL = "document.dispatchEvent(new Event('visibilitychange'))"  # at once
+TIME_UP = """
+    const timers = [];
+    AbortSignal.timeout = () => {
+        const timer = new AbortController();
+        timers.push(timer);
+        return timer.signal;
+    };
+    window.timeUp = () => {
+        for (const timer of timers) timer.abort(new DOMException("time is up", "TimeoutError"));
+    };
+"""
+"""Timeouts of requests end when the test calls `timeUp()`, not before."""
 
 
 def test_no_verdict_where_the_model_alone_failed(
@@ -75,3 +88,50 @@ def test_nothing_is_compared_where_there_is_no_button_for_it(
     page.keyboard.press("Control+Shift+Enter")
     page.keyboard.press("Control+Enter")
     expect(page.locator(".answer")).to_have_count(0)
+
+
+def test_a_server_that_hangs_and_comes_back(scripted: Demo, open_page: OpenPage) -> None:
+    """What the user set and saw stays."""
+    page = open_page(scripted.url)
+    page.add_init_script(TIME_UP)
+    page.reload()
+    send(page, "Hi")
+    slider = page.get_by_label("Threshold p")
+    slider.press("End")
+    page.route("**/metrics", lambda route: None)
+    with page.expect_request("**/metrics"):
+        page.evaluate(POLL)
+    page.evaluate("timeUp()")
+    notice = page.get_by_role("alert")
+    expect(notice).to_contain_text("The server does not answer")
+    expect(page.locator("#live-state")).to_contain_text("no news")
+    page.unroute("**/metrics")
+    page.evaluate("timeUp()")  # of a poll that began in between
+    page.evaluate(POLL)
+    expect(notice).to_be_hidden()
+    connected(page)
+    expect(slider).to_have_value("1")
+    expect(page.locator("#lanes")).to_contain_text("Live:")  # not the example
+    send(page, "Hi")
+
+
+def test_models_that_come_while_the_page_is_open(
+    gateway: FakeGateway, gateway_url: str, open_page: OpenPage
+) -> None:
+    page = open_page(gateway_url)
+    connected(page)
+    select = page.get_by_label("Model", exact=True)
+    select.select_option("qwen-pair")
+    send(page, "Hi")
+    page.get_by_label("Threshold tau").press("Home")
+    gateway.ids.insert(1, "new")
+    select.focus()
+    expect(select.locator("option")).to_have_text(gateway.ids)
+    expect(select).to_have_value("qwen-pair")
+    expect(page.locator("#threshold output")).to_have_text("0")
+    expect(page.locator("#lanes")).to_be_visible()
+    gateway.ids.remove("qwen-pair")
+    select.blur()
+    select.focus()
+    expect(select).to_have_value("auto")
+    expect(page.locator("#threshold")).to_be_hidden()

@@ -31,6 +31,7 @@ let explainTimer = null;
 
 // ---------------------------------------------------------------- the server
 
+/** Also again and again: what the user chose and what was answered stay. */
 async function connect() {
   try {
     server = await discover();
@@ -41,11 +42,19 @@ async function connect() {
   complain(null);
   document.querySelectorAll(".only-gateway").forEach((node) => { node.hidden = !server.gateway; });
   document.querySelectorAll(".only-group").forEach((node) => { node.hidden = server.gateway; });
-  byId("model").replaceChildren(...server.ids.map((id) => element("option", { value: id }, id)));
-  byId("lanes").hidden = server.gateway;
+  showModels(server.ids);
   modelChosen();
+  if (byId("answers").childElementCount > 0) return; // the lanes are the last answer's
+  byId("lanes").hidden = server.gateway;
   endExample();
-  if (!server.gateway && server.names.length > 1 && running === null) endExample = playExample(lanes, server.names);
+  if (!server.gateway && server.names.length > 1) endExample = playExample(lanes, server.names);
+}
+
+function showModels(ids) {
+  const select = byId("model");
+  const chosen = select.value;
+  if (ids.join("\n") === [...select.options].map((option) => option.value).join("\n")) return; // it may be open
+  select.replaceChildren(...ids.map((id) => element("option", { value: id, selected: id === chosen }, id)));
 }
 
 function modelChosen() {
@@ -53,7 +62,7 @@ function modelChosen() {
   const served = group ? `${byId("model").value} · ${group.router}` : byId("model").value;
   byId("server").textContent = server.gateway ? "gateway" : served;
   byId("server").className = "pill good";
-  threshold.show(group?.threshold, server.gateway);
+  threshold.show(byId("model").value, group?.threshold, server.gateway);
   compare.hidden = columns().length < 2;
   byId("pace-control").hidden = compare.hidden;
   explainSoon();
@@ -176,6 +185,7 @@ compare.addEventListener("click", sideBySide);
 stop.addEventListener("click", () => running?.abort());
 prompt.addEventListener("input", explainSoon);
 byId("model").addEventListener("change", modelChosen);
+byId("model").addEventListener("focus", connect); // a gateway's models come and go
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") running?.abort();
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) (event.shiftKey ? sideBySide : single)();

@@ -135,3 +135,17 @@ def test_models_that_come_while_the_page_is_open(
     select.focus()
     expect(select).to_have_value("auto")
     expect(page.locator("#threshold")).to_be_hidden()
+
+
+def test_a_decision_that_comes_too_late_is_not_shown(
+    gateway_url: str, open_page: OpenPage
+) -> None:
+    page = open_page(gateway_url)
+    decided = page.locator(".decided")
+    expect(decided).to_contain_text("pair")
+    page.route("**/v1/route", lambda route: None, times=1)
+    with page.expect_request("**/v1/route"):
+        page.get_by_role("button", name="quality", exact=True).click()
+    with page.expect_event("requestfailed", lambda asked: asked.url.endswith("/v1/route")):
+        page.get_by_role("button", name="cost", exact=True).click()
+    expect(decided).to_contain_text("small-a")

@@ -28,6 +28,7 @@ let server = null;
 let running = null; // the AbortController of what runs
 let endExample = () => {};
 let explainTimer = null;
+let explaining = new AbortController(); // of the decision that was asked for last
 
 // ---------------------------------------------------------------- the server
 
@@ -170,11 +171,13 @@ function explainSoon() {
 }
 
 async function explain() {
+  explaining.abort();
+  explaining = new AbortController();
   const body = { ...request({ extension: {} }), prompt: prompt.value || EXAMPLES[0] };
   try {
-    decision.show(await (await post("v1/route", chatBody(body))).json());
+    decision.show(await (await post("v1/route", chatBody(body), explaining.signal)).json());
   } catch (error) {
-    decision.fail(error);
+    if (error.name !== "AbortError") decision.fail(error);
   }
 }
 

@@ -23,6 +23,8 @@ HOLD = "hold"
 """A prompt whose answer stops after three tokens until its client leaves."""
 CUT, DIE, JUNK = "cut", "die", "junk"
 """Prompts whose answers break off after three tokens: at their end, without one, with no JSON."""
+THINK = "think"
+"""A prompt whose answer has reasoning before it, under both names that servers give it."""
 GOALS = ("quality", "cost", "latency")
 
 
@@ -157,6 +159,9 @@ class FakeGateway:
                 raise ConnectionError
             if prompt == JUNK and at == 3:
                 yield "data: {\n\n"
+            if prompt == THINK and at < 2:
+                delta = chunk["choices"][0]["delta"]
+                delta[("reasoning_content", "reasoning")[at]] = delta.pop("content")
             if prompt == HOLD and at == 3:
                 try:
                     await (

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     OpenPage = Callable[..., Page]
 
 STATUS = ".actions .status"
+BLOCK_STORAGE = """
+    for (const name of ["localStorage", "sessionStorage"]) {
+        const get = () => { throw new DOMException("access is denied", "SecurityError"); };
+        Object.defineProperty(window, name, { get });
+    }
+"""
 POLL = "document.dispatchEvent(new Event('visibilitychange'))"  # at once
 TIME_UP = """
     const timers = [];
@@ -149,3 +155,18 @@ def test_a_decision_that_comes_too_late_is_not_shown(
     with page.expect_event("requestfailed", lambda asked: asked.url.endswith("/v1/route")):
         page.get_by_role("button", name="cost", exact=True).click()
     expect(decided).to_contain_text("small-a")
+
+
+def test_where_the_browser_keeps_nothing(
+    locked: Demo, open_page: OpenPage, allowed_complaints: list[str]
+) -> None:
+    allowed_complaints.append("401")
+    page = open_page(locked.url, color_scheme="light")
+    page.add_init_script(BLOCK_STORAGE)
+    page.reload()
+    expect(page.get_by_role("alert")).to_contain_text("An API key is needed")
+    page.get_by_label("API key of this server").fill("secret")
+    page.get_by_role("button", name="Use it").click()
+    send(page, "Hi")
+    page.get_by_role("button", name="Dark", exact=True).click()
+    expect(page.get_by_role("button", name="Light", exact=True)).to_be_visible()

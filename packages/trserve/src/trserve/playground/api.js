@@ -29,10 +29,22 @@ export class ApiError extends Error {
   }
 }
 
-/** Kept for this tab only. */
+/** Kept for this tab only; where the browser keeps nothing, until the page is left. */
 export const apiKey = {
-  get: () => sessionStorage.getItem(KEY) ?? "",
-  set: (key) => (key ? sessionStorage.setItem(KEY, key) : sessionStorage.removeItem(KEY)),
+  key: "",
+  get() {
+    try {
+      return sessionStorage.getItem(KEY) ?? "";
+    } catch {
+      return this.key;
+    }
+  },
+  set(key) {
+    this.key = key;
+    try {
+      sessionStorage.setItem(KEY, key);
+    } catch {} // storage is blocked
+  },
 };
 
 export async function getJson(path) {

@@ -62,8 +62,8 @@ MAKERS = [0, 0, 1, 0, 0, 0, 1, 1, 0]
 
 @dataclass
 class FakeGateway:
-    """ids: of /v1/models. bodies: of the requests for text that came. left: set when a client left a
-    held answer."""
+    """ids: of /v1/models. bodies: of the requests for text that came.
+    left: set when a client left a held answer."""
 
     ids: list[str] = field(
         default_factory=lambda: ["auto", *dict.fromkeys(instance.model for instance in POOL)]
@@ -153,24 +153,27 @@ class FakeGateway:
     async def events(self, body: dict[str, Any], instance: Instance) -> AsyncIterator[str]:
         prompt = body["messages"][0]["content"]
         for at, chunk in enumerate(chunks(instance, "tokenrouter" in body)):
-            if prompt == CUT and at == 3:
-                return
-            if prompt == DIE and at == 3:
-                raise ConnectionError
-            if prompt == JUNK and at == 3:
-                yield "data: {\n\n"
-            if prompt == THINK and at < 2:
+            if at < 2 and prompt == THINK:
                 delta = chunk["choices"][0]["delta"]
                 delta[("reasoning_content", "reasoning")[at]] = delta.pop("content")
-            if prompt == HOLD and at == 3:
-                try:
-                    await (
-                        asyncio.Event().wait()
-                    )  # this response is cancelled when its client leaves
-                finally:
-                    self.left.set()
+            if at == 3:
+                if prompt == CUT:
+                    return
+                if prompt == DIE:
+                    raise ConnectionError
+                if prompt == JUNK:
+                    yield "data: {\n\n"
+                if prompt == HOLD:
+                    await self.hold()
             yield f"data: {json.dumps(chunk)}\n\n"
         yield "data: [DONE]\n\n"
+
+    async def hold(self) -> None:
+        """Until the client leaves, which cancels its response."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.left.set()
 
 
 def chunks(instance: Instance, by_model: bool) -> Iterator[dict[str, Any]]:

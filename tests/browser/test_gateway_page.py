@@ -77,9 +77,7 @@ def test_a_request_goes_where_its_headers_say(
     assert "logprobs" not in body  # which few servers offer
 
 
-def test_reasoning_is_shown_and_told_from_the_answer(
-    gateway_url: str, open_page: OpenPage
-) -> None:
+def test_reasoning_is_shown_and_told_from_the_answer(gateway_url: str, open_page: OpenPage) -> None:
     page = open_page(gateway_url)
     connected(page)
     page.get_by_label("Model", exact=True).select_option("qwen-32b")

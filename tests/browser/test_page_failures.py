@@ -143,9 +143,7 @@ def test_models_that_come_while_the_page_is_open(
     expect(page.locator("#threshold")).to_be_hidden()
 
 
-def test_a_decision_that_comes_too_late_is_not_shown(
-    gateway_url: str, open_page: OpenPage
-) -> None:
+def test_a_decision_that_comes_too_late_is_not_shown(gateway_url: str, open_page: OpenPage) -> None:
     page = open_page(gateway_url)
     decided = page.locator(".decided")
     expect(decided).to_contain_text("pair")

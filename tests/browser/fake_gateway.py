@@ -21,6 +21,10 @@ from trserve.endpoints import playground
 
 HOLD = "hold"
 """A prompt whose answer stops after three tokens until its client leaves."""
+CUT, DIE, JUNK = "cut", "die", "junk"
+"""Prompts whose answers break off after three tokens: at their end, without one, with no JSON."""
+THINK = "think"
+"""A prompt whose answer has reasoning before it, under both names that servers give it."""
 GOALS = ("quality", "cost", "latency")
 
 
@@ -58,8 +62,12 @@ MAKERS = [0, 0, 1, 0, 0, 0, 1, 1, 0]
 
 @dataclass
 class FakeGateway:
-    """bodies: of the requests for text that came. left: set when a client left a held answer."""
+    """ids: of /v1/models. bodies: of the requests for text that came.
+    left: set when a client left a held answer."""
 
+    ids: list[str] = field(
+        default_factory=lambda: ["auto", *dict.fromkeys(instance.model for instance in POOL)]
+    )
     bodies: list[dict[str, Any]] = field(default_factory=list)
     left: threading.Event = field(default_factory=threading.Event)
     refuse_extension: bool = False
@@ -102,10 +110,9 @@ class FakeGateway:
         return app
 
     def models(self) -> dict[str, Any]:
-        ids = ["auto", *dict.fromkeys(instance.model for instance in POOL)]
         card = {"object": "model", "created": 0, "owned_by": "gateway"}
-        cards = [{"id": each, **card} for each in ids]
-        next(each for each in cards if each["id"] == "qwen-pair")["tokenrouter"] = ROUTING
+        routing = {"qwen-pair": {"tokenrouter": ROUTING}}
+        cards = [{"id": each, **card, **routing.get(each, {})} for each in self.ids]
         return {"object": "list", "data": cards}
 
     def health(self) -> dict[str, str]:
@@ -144,17 +151,29 @@ class FakeGateway:
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
     async def events(self, body: dict[str, Any], instance: Instance) -> AsyncIterator[str]:
-        held = body["messages"][0]["content"] == HOLD
+        prompt = body["messages"][0]["content"]
         for at, chunk in enumerate(chunks(instance, "tokenrouter" in body)):
-            if held and at == 3:
-                try:
-                    await (
-                        asyncio.Event().wait()
-                    )  # this response is cancelled when its client leaves
-                finally:
-                    self.left.set()
+            if at < 2 and prompt == THINK:
+                delta = chunk["choices"][0]["delta"]
+                delta[("reasoning_content", "reasoning")[at]] = delta.pop("content")
+            if at == 3:
+                if prompt == CUT:
+                    return
+                if prompt == DIE:
+                    raise ConnectionError
+                if prompt == JUNK:
+                    yield "data: {\n\n"
+                if prompt == HOLD:
+                    await self.hold()
             yield f"data: {json.dumps(chunk)}\n\n"
         yield "data: [DONE]\n\n"
+
+    async def hold(self) -> None:
+        """Until the client leaves, which cancels its response."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.left.set()
 
 
 def chunks(instance: Instance, by_model: bool) -> Iterator[dict[str, Any]]:

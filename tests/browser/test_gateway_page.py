@@ -13,7 +13,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 from playwright.sync_api import expect
 
 from packages.trsched.tests.waiting import until
-from tests.browser.fake_gateway import HOLD, MAKERS, POOL, WORDS, FakeGateway
+from tests.browser.fake_gateway import HOLD, MAKERS, POOL, THINK, WORDS, FakeGateway
 from tests.browser.page_steps import (
     assert_readable,
     connected,
@@ -75,6 +75,18 @@ def test_a_request_goes_where_its_headers_say(
     assert body["routebalance"] == {"weights": weights, "explain": True}
     assert body["model"] == "auto"
     assert "logprobs" not in body  # which few servers offer
+
+
+def test_reasoning_is_shown_and_told_from_the_answer(gateway_url: str, open_page: OpenPage) -> None:
+    page = open_page(gateway_url)
+    connected(page)
+    page.get_by_label("Model", exact=True).select_option("qwen-32b")
+    answer = send(page, THINK)
+    assert text_of(answer) == "".join(WORDS)
+    expect(answer.locator(".token.thought")).to_have_text(WORDS[:2])
+    expect(answer.locator(".token").nth(1)).to_have_css("font-style", "italic")
+    expect(answer.locator(".token").nth(2)).to_have_css("font-style", "normal")
+    assert_readable(page)
 
 
 def test_a_group_behind_it_keeps_its_colours(gateway_url: str, open_page: OpenPage) -> None:

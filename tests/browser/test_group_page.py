@@ -253,6 +253,9 @@ def test_a_key_is_asked_for_and_kept_in_this_tab_only(
     expect(notice).to_contain_text("An API key is needed")
     expect(page.get_by_role("region", name="Tokens a second")).to_be_visible()
     key = page.get_by_label("API key of this server")
+    key.fill("sécret→")
+    key.press("Enter")
+    assert key.evaluate("node => node.validity.patternMismatch")  # which the browser says
     key.fill("wrong")
     key.press("Enter")
     expect(notice).to_contain_text("Wrong API key")

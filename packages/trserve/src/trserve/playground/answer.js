@@ -2,10 +2,10 @@
 
 import { tokenTexts } from "./token_texts.js";
 
-/** A token. at: milliseconds since the request was sent. */
+/** A token. at: milliseconds since the request was sent. thought: of the reasoning before the answer. */
 class Token {
-  constructor(text, model, id, at) {
-    Object.assign(this, { text, model, id, at });
+  constructor(text, model, id, at, thought) {
+    Object.assign(this, { text, model, id, at, thought });
   }
 }
 
@@ -88,18 +88,22 @@ export class Answer {
     const extension = choice.tokenrouter ?? {};
     this.finish = choice.finish_reason ?? this.finish;
     this.degraded ||= extension.degraded === true;
-    const text = choice.delta?.content ?? "";
+    const delta = choice.delta ?? {};
+    const text = delta.content ?? "";
     if (extension.models) {
       if (this.whole !== null) this.writtenBy([], null); // a group after all, its names come with the usage
       this.routed = true;
       const texts = tokenTexts(text, extension.models, choice.logprobs?.content);
       extension.models.forEach((model, i) => this.add(texts[i], model, extension.token_ids[i]));
-    } else if (text) {
-      this.add(text, this.whole ?? this.tokens.at(-1)?.model ?? 0, null);
+    } else {
+      const thought = delta.reasoning_content ?? delta.reasoning; // which name depends on the server
+      const model = this.whole ?? this.tokens.at(-1)?.model ?? 0;
+      if (thought) this.add(thought, model, null, true);
+      if (text) this.add(text, model, null);
     }
   }
 
-  add(text, model, id) {
-    this.tokens.push(new Token(text, model, id, this.milliseconds));
+  add(text, model, id, thought = false) {
+    this.tokens.push(new Token(text, model, id, this.milliseconds, thought));
   }
 }

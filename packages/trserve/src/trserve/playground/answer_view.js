@@ -39,8 +39,8 @@ export class AnswerView {
 
   draw(tokens) {
     if (tokens.length > 0) this.say("writing", "live");
-    this.text.append(...tokens.map(({ text, model }) =>
-      element("span", { class: `token m${model % 6}`, title: this.answer.name(model) }, text)));
+    this.text.append(...tokens.map(({ text, model, thought }) =>
+      element("span", { class: `token m${model % 6}${thought ? " thought" : ""}`, title: this.answer.name(model) }, text)));
     this.refresh();
   }
 

@@ -1,8 +1,9 @@
 /** Requests to the server that this page came from, with the key that the user typed in. */
 
 const KEY = "trserve.apiKey";
+const PATIENCE = 5000; // milliseconds for what a server knows without asking a model
 
-/** The server refuses, or can't be reached (status 0). */
+/** The server refuses, can't be reached (status 0), or what it began to send has no end (status 200). */
 export class ApiError extends Error {
   constructor(status, message, { code = null, param = null, retryAfter = null } = {}) {
     super(message);
@@ -16,6 +17,7 @@ export class ApiError extends Error {
   get title() {
     switch (this.status) {
       case 0: return "The server does not answer";
+      case 200: return "The answer broke off";
       case 400: return "The server refuses the request";
       case 401: return "An API key is needed";
       case 403: return "This key may not do that";
@@ -27,18 +29,32 @@ export class ApiError extends Error {
   }
 }
 
-/** Kept for this tab only. */
+/** Kept for this tab only; where the browser keeps nothing, until the page is left. */
 export const apiKey = {
-  get: () => sessionStorage.getItem(KEY) ?? "",
-  set: (key) => (key ? sessionStorage.setItem(KEY, key) : sessionStorage.removeItem(KEY)),
+  key: "",
+  get() {
+    try {
+      return sessionStorage.getItem(KEY) ?? "";
+    } catch {
+      return this.key;
+    }
+  },
+  set(key) {
+    this.key = key;
+    try {
+      sessionStorage.setItem(KEY, key);
+    } catch {} // storage is blocked
+  },
 };
 
 export async function getJson(path) {
-  return (await request(path, {})).json();
+  const response = await request(path, { signal: AbortSignal.timeout(PATIENCE) });
+  return answered(response.json());
 }
 
 export async function getText(path) {
-  return (await request(path, { cache: "no-store" })).text();
+  const response = await request(path, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
+  return answered(response.text());
 }
 
 /** The response, once its status is good. */
@@ -50,20 +66,24 @@ export async function post(path, body, signal) {
 async function request(path, options) {
   const key = apiKey.get();
   const headers = key && path.startsWith("v1/") ? { Authorization: `Bearer ${key}` } : {};
-  let response;
-  try {
-    response = await fetch(path, { ...options, headers: { ...options.headers, ...headers } });
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new ApiError(0, "Is it still running? The page tries again by itself.");
-  }
+  const response = await answered(fetch(path, { ...options, headers: { ...options.headers, ...headers } }));
   if (!response.ok) throw await refusal(response);
   return response;
 }
 
+// What the server sends, or an ApiError where nothing comes (any more).
+async function answered(promise) {
+  try {
+    return await promise;
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, "Is it still running? The page tries again by itself.");
+  }
+}
+
 async function refusal(response) {
   const retryAfter = Number(response.headers.get("retry-after")) || null;
-  const text = await response.text();
+  const text = await answered(response.text());
   try {
     return fromObject(response.status, JSON.parse(text).error, retryAfter);
   } catch {

@@ -28,25 +28,34 @@ let server = null;
 let running = null; // the AbortController of what runs
 let endExample = () => {};
 let explainTimer = null;
+let explaining = new AbortController(); // of the decision that was asked for last
 
 // ---------------------------------------------------------------- the server
 
+/** Also again and again: what the user chose and what was answered stay. */
 async function connect() {
   try {
     server = await discover();
   } catch (error) {
-    server = null;
     complain(error);
     return;
   }
   complain(null);
   document.querySelectorAll(".only-gateway").forEach((node) => { node.hidden = !server.gateway; });
   document.querySelectorAll(".only-group").forEach((node) => { node.hidden = server.gateway; });
-  byId("model").replaceChildren(...server.ids.map((id) => element("option", { value: id }, id)));
-  byId("lanes").hidden = server.gateway;
+  showModels(server.ids);
   modelChosen();
+  if (byId("answers").childElementCount > 0) return; // the lanes are the last answer's
+  byId("lanes").hidden = server.gateway;
   endExample();
-  if (!server.gateway && server.names.length > 1 && running === null) endExample = playExample(lanes, server.names);
+  if (!server.gateway && server.names.length > 1) endExample = playExample(lanes, server.names);
+}
+
+function showModels(ids) {
+  const select = byId("model");
+  const chosen = select.value;
+  if (ids.join("\n") === [...select.options].map((option) => option.value).join("\n")) return; // it may be open
+  select.replaceChildren(...ids.map((id) => element("option", { value: id, selected: id === chosen }, id)));
 }
 
 function modelChosen() {
@@ -54,7 +63,7 @@ function modelChosen() {
   const served = group ? `${byId("model").value} · ${group.router}` : byId("model").value;
   byId("server").textContent = server.gateway ? "gateway" : served;
   byId("server").className = "pill good";
-  threshold.show(group?.threshold, server.gateway);
+  threshold.show(byId("model").value, group?.threshold, server.gateway);
   compare.hidden = columns().length < 2;
   byId("pace-control").hidden = compare.hidden;
   explainSoon();
@@ -134,7 +143,7 @@ function conclude(list, views, answers, stopped) {
   byId("status").textContent = stopped ? "Stopped." : failed ? "Failed, see below." : summary(answers);
   if (list.length < 2) return;
   paces(answers).forEach((share, i) => views[i].showPace(share));
-  const text = server.gateway ? null : verdict(answers[0], answers.at(-1));
+  const text = server.gateway ? null : verdict(answers[0], answers[list.length - 1]);
   byId("verdict").hidden = text === null || stopped;
   byId("verdict").textContent = text ?? "";
 }
@@ -152,7 +161,7 @@ function busy(now) {
 }
 
 const single = () => run([{ title: "Answer", note: "", extension: {} }], single);
-const sideBySide = () => run(columns(), sideBySide);
+const sideBySide = () => { if (!compare.hidden) run(columns(), sideBySide); };
 
 // ---------------------------------------------------------------- a gateway's decision
 
@@ -162,11 +171,13 @@ function explainSoon() {
 }
 
 async function explain() {
+  explaining.abort();
+  explaining = new AbortController();
   const body = { ...request({ extension: {} }), prompt: prompt.value || EXAMPLES[0] };
   try {
-    decision.show(await (await post("v1/route", chatBody(body))).json());
+    decision.show(await (await post("v1/route", chatBody(body), explaining.signal)).json());
   } catch (error) {
-    decision.fail(error);
+    if (error.name !== "AbortError") decision.fail(error);
   }
 }
 
@@ -177,6 +188,7 @@ compare.addEventListener("click", sideBySide);
 stop.addEventListener("click", () => running?.abort());
 prompt.addEventListener("input", explainSoon);
 byId("model").addEventListener("change", modelChosen);
+byId("model").addEventListener("focus", connect); // a gateway's models come and go
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") running?.abort();
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) (event.shiftKey ? sideBySide : single)();

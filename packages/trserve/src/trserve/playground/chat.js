@@ -1,6 +1,6 @@
 /** One streamed chat request. */
 
-import { fromObject, post } from "./api.js";
+import { ApiError, fromObject, post } from "./api.js";
 import { eventData } from "./sse.js";
 
 /**
@@ -40,11 +40,20 @@ async function postAccepted(body, signal) {
   }
 }
 
+// Complete is what says so: by [DONE], or where a server leaves that out, by why a choice finished.
 async function* chunks(stream) {
-  for await (const data of eventData(stream)) {
-    if (data === "[DONE]") return;
-    const chunk = JSON.parse(data);
-    if (chunk.error) throw fromObject(500, chunk.error);
-    yield chunk;
+  let finished = false;
+  try {
+    for await (const data of eventData(stream)) {
+      if (data === "[DONE]") return;
+      const chunk = JSON.parse(data);
+      if (chunk.error) throw fromObject(500, chunk.error);
+      finished ||= (chunk.choices ?? []).some((choice) => choice.finish_reason);
+      yield chunk;
+    }
+  } catch (error) {
+    if (error.name === "AbortError" || error instanceof ApiError) throw error;
+    throw new ApiError(200, `It cannot be read to its end: ${error.message}.`);
   }
+  if (!finished) throw new ApiError(200, "The server ended it before it was complete.");
 }

@@ -7,8 +7,10 @@
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
   const current = () => root.dataset.theme ?? (system.matches ? "dark" : "light");
-  const chosen = localStorage.getItem(KEY);
-  if (chosen !== null) root.dataset.theme = chosen;
+  try {
+    const chosen = localStorage.getItem(KEY);
+    if (chosen !== null) root.dataset.theme = chosen;
+  } catch {} // storage is blocked: what is chosen holds until the page is left
 
   document.addEventListener("DOMContentLoaded", () => {
     const button = document.getElementById("theme");
@@ -17,8 +19,10 @@
     };
     button.addEventListener("click", () => {
       root.dataset.theme = current() === "dark" ? "light" : "dark";
-      localStorage.setItem(KEY, root.dataset.theme);
       tell();
+      try {
+        localStorage.setItem(KEY, root.dataset.theme);
+      } catch {} // see above
     });
     system.addEventListener("change", tell);
     tell();

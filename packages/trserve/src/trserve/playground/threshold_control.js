@@ -6,11 +6,18 @@ import { significant } from "./format.js";
 export class ThresholdControl {
   constructor(root) {
     this.root = root;
+    this.shown = null;
     this.value = undefined; // for the request; undefined while it is the server's own
   }
 
-  /** threshold: `{name, value, low, high, meaning}` of the model's entry in /v1/models, or nothing. */
-  show(threshold, gateway) {
+  /**
+   * model: the one chosen. threshold: `{name, value, low, high, meaning}` of its entry in /v1/models,
+   * or nothing. The same as before leaves the slider where it is.
+   */
+  show(model, threshold, gateway) {
+    const shown = JSON.stringify([model, threshold, gateway]);
+    if (shown === this.shown) return;
+    this.shown = shown;
     this.value = undefined;
     this.root.hidden = !threshold;
     if (!threshold) return;

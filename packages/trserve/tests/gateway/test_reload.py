@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -77,6 +78,7 @@ BAD: dict[str, Any] = {
         ],
     ),
     "another policy": lambda config: config.update(policy="round-robin", weights="cost"),
+    "a number that is none": lambda config: config["instances"][0].update(tpot_s=math.inf),
     "typing error": lambda config: config.update(timeout={}),
 }
 

@@ -58,13 +58,6 @@ def begun(url: str) -> Iterator[Iterator[bytes]]:
         yield pieces
 
 
-def accepts(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/health").status_code != 503
-    except httpx.ConnectError:
-        return False
-
-
 @pytest.fixture
 def slow(upstreams):
     gate = Gate()
@@ -75,10 +68,17 @@ def slow(upstreams):
 def test_the_first_ctrl_c_lets_requests_end(tmp_path, slow) -> None:
     gate, servers = slow
     with gateway_process(tmp_path, pool(servers), "--json-logs") as (process, url):
-        with begun(url) as pieces:
+        with begun(url) as pieces, httpx.Client(base_url=url) as client:
+            assert client.get("/health").status_code == 200
             process.signal()
             assert json.loads(process.wait_for("stopping"))["running"] == 1
-            assert not accepts(url)
+            for asked in (client, httpx):  # over a connection that is kept, and over a new one
+                health = asked.get(f"{url}/health")
+                assert (health.status_code, health.json()["status"]) == (503, "draining")
+                answer = asked.post(f"{url}/v1/chat/completions", json=chat_request())
+                assert (answer.status_code, answer.json()["error"]["code"]) == (503, "shutdown")
+                assert answer.headers["retry-after"] == "5"
+                assert answer.headers["connection"] == "close"
             gate.open()
             assert b"".join(pieces) == DONE
         status, output, lines = process.finish()
@@ -128,6 +128,18 @@ def test_the_file_is_read_again_on_sighup(tmp_path, upstreams) -> None:
         process.signal(signal.SIGHUP)
         process.wait_for("configuration read again")
         assert httpx.get(f"{url}/health").json()["instances"] == {"a": "up", "b": "up"}
+
+
+def test_a_sighup_while_it_starts_is_not_its_end(tmp_path, upstreams) -> None:
+    path = tmp_path / "gateway.yaml"
+    path.write_text(yaml.safe_dump(pool(upstreams(count=1))), encoding="utf-8")
+    arguments = ["-m", "trserve", "gateway", "--config", str(path), "--port", "0"]
+    with server_process(arguments) as process:
+        process.wait_for("configuration")
+        process.signal(signal.SIGHUP)
+        process.wait_for("ready")
+        process.signal()
+        assert process.finish()[0] == 0
 
 
 BAD = [

@@ -189,7 +189,8 @@ class Gateway:
         """While a request is under way. Raises ApiError (429, 503): not now."""
         if self.draining:
             message = "The gateway is shutting down; try again later."
-            raise ApiError(503, message, code="shutdown", headers={"retry-after": "5"})
+            headers = {"retry-after": "5", "connection": "close"}
+            raise ApiError(503, message, code="shutdown", headers=headers)
         flights = self.watchdog.flights
         if len(flights) >= self.deployment.gateway.max_waiting:
             message = f"{len(flights)} requests are under way, as many as may be."

@@ -44,6 +44,7 @@ _log = structlog.get_logger("trserve.gateway")
 
 def launch_gateway(deployment: GatewayDeployment) -> int:
     """Serve until stopped; returns the exit status. Raises ConfigError."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to change
     server = deployment.server
     configure_logging(server.log_level, json_logs=server.json_logs)
     for name, complaint in unknown_variables().items():
@@ -136,12 +137,13 @@ async def _serve(
         if not asked.done():
             await running  # ended by itself: raises what ended it
             return 1
-        http.should_exit = True
         status = await _drain(gateway, server.drain_timeout, stops)
+        http.should_exit = True
         await finish(http, running)
         return status
     finally:
         loop.remove_signal_handler(signal.SIGHUP)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # by default it would end the process
         asked.cancel()
 
 
@@ -153,7 +155,10 @@ def _spare_the_collector() -> None:
 
 
 async def _drain(gateway: Gateway, limit_s: float, stops: StopSignals) -> int:
-    """Let requests under way end, or end them after `limit_s` or on the second signal."""
+    """Let requests under way end, or end them after `limit_s` or on the second signal.
+
+    New ones are answered meanwhile: with a 503, and with where to read that it drains.
+    """
     left = len(gateway.watchdog.flights)
     _log.info("stopping", running=left, limit_s=limit_s, hint="Ctrl-C again stops at once")
     drained = asyncio.ensure_future(gateway.drain(limit_s))

@@ -29,6 +29,9 @@ from packages.trserve.tests.gateway.upstream_answers import (
 from packages.trserve.tests.process_state import clear_variables, kept_logging
 from packages.trserve.tests.server_process import ServerProcess, running_server, server_process
 from trserve.cli import main
+from trserve.gateway import launch
+from trserve.gateway.balancing import Balancing, open_balancing
+from trserve.gateway.config import GatewayConfig
 
 FIRST = chat_events(["a"])[0]
 
@@ -186,6 +189,41 @@ def test_a_bad_file_is_one_line_and_status_2(
     assert str(path) in said
     assert f"line {line}" in said
     assert field in said
+
+
+@pytest.mark.parametrize(
+    ("group", "line", "said"),
+    [
+        ("{name: g, preset: nope}", 3, "groups[0]: preset: there is no 'nope'"),
+        ("{name: g, config: nope.yaml}", 3, "nope.yaml: No such file"),
+        ("{name: g, preset: profile-demo, set: [modles=1]}", 3, "modles"),
+        ("{name: g, preset: profile-demo}", 6, "instances[0].tier: no TPOT head for 'H900'"),
+    ],
+)
+def test_what_check_finds_without_starting_anything(
+    tmp_path, monkeypatch, capsys, group: str, line: int, said: str
+) -> None:
+    """The groups' own files, and which tiers times per token are known of."""
+    clear_variables(monkeypatch)
+
+    def with_heads(config: GatewayConfig) -> Balancing:
+        balancing = open_balancing(config)
+        balancing.tiers = frozenset({"m"})
+        return balancing
+
+    monkeypatch.setattr(launch, "open_balancing", with_heads)
+    path = tmp_path / "gateway.yaml"
+    text = f"models: [{{name: m}}]\ngroups:\n- {group}\ninstances:\n- {{name: a, model: m, group: g"
+    path.write_text(f"{text}}}\n", encoding="utf-8")
+    arguments = ["gateway", "--config", str(path), "--check"]
+    if "nope" not in group and "modles" not in group:
+        assert main(arguments) == 0
+        path.write_text(f"{text},\n   tier: H900}}\n", encoding="utf-8")
+    assert main(arguments) == 2
+    err = capsys.readouterr().err
+    assert f"{path} line {line}: " in err
+    assert said in err
+    assert len(err.splitlines()) == 1
 
 
 GROUP: dict[str, Any] = {

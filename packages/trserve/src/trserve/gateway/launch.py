@@ -20,7 +20,7 @@ from trserve.gateway.balancing import open_balancing
 from trserve.gateway.client_keys import ClientKeys
 from trserve.gateway.gateway import Gateway
 from trserve.gateway.instance import key_of
-from trserve.gateway.local_groups import GroupServer, LocalGroup
+from trserve.gateway.local_groups import GroupServer, LocalGroup, check_group
 from trserve.gateway.reload import reload
 from trserve.gateway.tracing_setup import tracing_from_environment
 from trserve.http_server import HttpServer, finish
@@ -64,12 +64,15 @@ def launch_gateway(deployment: GatewayDeployment) -> int:
 
 
 def check_gateway(deployment: GatewayDeployment) -> int:
-    """Load what decides and read the keys, but start nothing. Raises ConfigError."""
+    """Load what decides, read keys and groups' files, but start nothing. Raises ConfigError."""
     config = deployment.gateway
-    open_balancing(config)
+    balancing = open_balancing(config)
     ClientKeys.of(deployment.server)
+    for at, group in enumerate(config.groups):
+        check_group(group, f"groups[{at}]")
     for at, spec in enumerate(config.instances):
         key_of(spec, f"instances[{at}]")
+        balancing.check_tier(spec.tier or spec.model, f"instances[{at}].tier")
     sys.stdout.write(
         f"{deployment.path} is all right: {len(config.models)} models, "
         f"{len(config.instances)} instances, {len(config.groups)} local groups\n"
@@ -103,7 +106,12 @@ async def _open(
     """Predictors and local groups, loaded at the same time; the stack ends the groups."""
     server = deployment.server
     groups = [
-        LocalGroup(spec, debug=server.log_level == "debug", json_logs=server.json_logs)
+        LocalGroup(
+            spec,
+            max_body=server.body_bytes,
+            debug=server.log_level == "debug",
+            json_logs=server.json_logs,
+        )
         for spec in deployment.gateway.groups
     ]
     for group in groups:

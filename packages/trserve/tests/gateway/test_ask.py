@@ -92,6 +92,9 @@ def test_prompts_of_text_completions(prompt: Any, text: str, tokens: int) -> Non
     assert (ask.prompt, ask.prompt_tokens) == (text, tokens)
 
 
+TEXT_FIELD = {"name": "x", "schema": {"type": "object", "properties": {"text": {}}}}
+
+
 @pytest.mark.parametrize(
     ("fields", "needs"),
     [
@@ -102,9 +105,20 @@ def test_prompts_of_text_completions(prompt: Any, text: str, tokens: int) -> Non
         ({"tools": [{"type": "function"}]}, ["tools"]),
         ({"logprobs": True}, ["logprobs"]),
         ({"response_format": {"type": "json_object"}}, ["json"]),
+        ({"response_format": {"type": "json_schema", "json_schema": TEXT_FIELD}}, ["json"]),
+        ({"response_format": {"json_schema": None, "type": "text"}}, []),
         (
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
             ["images"],
+        ),
+        ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, ["images"]),
+        (
+            {
+                "messages": [
+                    {"role": "assistant", "content": [{"type": "thinking"}, {"type": "refusal"}]}
+                ]
+            },
+            [],
         ),
     ],
 )
@@ -121,6 +135,7 @@ def test_what_an_instance_must_be_able_to_do(fields: dict[str, Any], needs: list
         ({"messages": "Hi"}, "messages"),
         ({"messages": [{"role": "user", "content": 3}]}, "messages"),
         ({"stream": "yes"}, "stream"),
+        ({"response_format": "json"}, "response_format"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"max_tokens": 2**31}, "max_tokens"),
         ({"max_completion_tokens": 1.5}, "max_completion_tokens"),

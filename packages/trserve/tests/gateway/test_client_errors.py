@@ -248,6 +248,16 @@ def test_too_large(upstreams, gateways, declared: bool) -> None:
     assert not server.exchanges
 
 
+def test_large_but_not_too_large(upstreams, gateways) -> None:
+    (server,) = upstreams(polite)
+    messages = [{"role": "user", "content": "word " * 500_000}]
+    gateway = gateways([server], server={"max_body": "8MiB"})
+    answer = gateway.chat(messages=messages, max_tokens=1)
+    assert answer.status_code == 200
+    assert server.exchanges[0].json["messages"] == messages
+    assert server.exchanges[0].headers["content-length"]
+
+
 def test_unknown_paths_and_methods(gateway: RunningGateway) -> None:
     assert gateway.http.get("/v1/chat/completions").status_code == 405
     answer = gateway.http.post("/v1/embeddings", json={})

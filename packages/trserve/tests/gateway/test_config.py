@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,14 @@ def test_a_whole_one() -> None:
         ("models.0.name", "cheap", "models[0].name"),
         ("models.0.quality", 1.5, "models[0].quality"),
         ("models.0.tpot_s", 0, "models[0].tpot_s"),
+        ("models.0.tpot_s", math.inf, "models[0].tpot_s"),
+        ("models.0.quality", math.nan, "models[0].quality"),
+        ("models.0.length", math.inf, "models[0].length"),
+        ("models.0.price_in", math.nan, "models[0].price_in"),
+        ("models.0.price_out", math.inf, "models[0].price_out"),
+        ("models.0.price_out", 10**400, "models[0].price_out"),
+        ("models.0.prefill_rate", math.inf, "models[0].prefill_rate"),
+        ("instances.0.tpot_s", math.inf, "instances[0].tpot_s"),
         ("models.0.capabilities", ["flying"], "models[0].capabilities[0]"),
         ("models.0.tpots", 1, "models[0].tpots"),
         ("models.0.context", 2**31, "models[0].context"),
@@ -70,6 +79,7 @@ def test_a_whole_one() -> None:
         ("aliases.cheap.weights", "fast", "aliases.cheap.weights"),
         ("weights", {"quality": 1, "cost": 1, "latency": 1}, "weights"),
         ("timeouts", {"idle_s": 0}, "timeouts.idle_s"),
+        ("timeouts", {"idle_s": math.inf}, "timeouts.idle_s"),
         ("timeouts", {"idle": 1}, "timeouts.idle"),
         ("retries", {"attempts": 0}, "retries.attempts"),
         ("batching", "sometimes", "batching"),
@@ -137,6 +147,7 @@ def test_lines(field: str, line: int | None) -> None:
     [
         ("0.012", "-1", "line 4: models[0].tpot_s: "),
         ("model: small", "model: tiny", "line 9: instances[0].model: 'tiny' is none of"),
+        ("0.012", ".inf", "line 4: models[0].tpot_s: Expected `float` <= 1000000000.0"),
         ("port: 0", "port: x", "line 1: server.port: "),
         ("port: 0", "ports: 0", "line 1: server.ports: unknown setting, did you mean 'port'?"),
         ("tpot_s: 0.04}", "tpot: 0.04}", "line 6: models[1].tpot: unknown setting, did you mean"),
@@ -161,6 +172,16 @@ def test_flags_beat_the_file_and_paths_start_at_its_folder(tmp_path: Path) -> No
     assert loaded.gateway.groups[0].config == str(tmp_path / "g.yaml")
     file.write_text(TEXT)
     assert loaded.reread().server.port == 9
+
+
+def test_paths_may_start_at_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/somebody")
+    path = tmp_path / "gateway.yaml"
+    groups = [{"name": "pair", "config": "~/pair.yaml"}]
+    path.write_text(yaml.safe_dump({**GOOD, "groups": groups, "predictor": "~nobody-here/p"}))
+    gateway = load_gateway(path).gateway
+    assert gateway.groups[0].config == "/somebody/pair.yaml"
+    assert gateway.predictor == "~nobody-here/p"
 
 
 def test_the_demo_names_models_that_its_group_has() -> None:

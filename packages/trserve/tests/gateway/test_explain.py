@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from packages.trsched.tests.waiting import until
+from packages.trserve.tests.gateway.gate import Gate
 from packages.trserve.tests.gateway.running_gateway import ADMIN, HI
 from packages.trserve.tests.gateway.upstream_answers import DONE, always, hang, whole
+from rbalance import RouteRequest
+from rbalance.explain import Explanation
 
 MODELS = [
     {"name": "small", "quality": 0.4, "price_out": 1, "tpot_s": 0.01, "context": 512},
@@ -152,6 +156,30 @@ def test_a_text_is_explained_as_well(pair) -> None:
     assert gateway.http.post("/v1/route", json=body).json()["prompt_tokens"] == 4
     answer = gateway.http.post("/v1/route", json={"model": "auto", "prompt": "messages"})
     assert answer.status_code == 200
+
+
+def test_one_is_explained_at_a_time(pair, monkeypatch) -> None:
+    _, gateway = pair
+    balancer = gateway.gateway.balancer
+    begun: list[RouteRequest] = []
+    gate = Gate()
+    explain = balancer.explain
+
+    async def slowly(request: RouteRequest) -> Explanation:
+        begun.append(request)
+        await gate.passed()
+        found: Explanation = await explain(request)
+        return found
+
+    monkeypatch.setattr(balancer, "explain", slowly)
+    with ThreadPoolExecutor(2) as threads:
+        both = [threads.submit(explained, gateway) for _ in range(2)]
+        until(lambda: gateway.call(lambda: len(gateway.gateway._explaining._waiters or ())) == 1)
+        assert len(begun) == 1
+        assert gateway.chat().status_code == 200  # decisions don't wait for it
+        gate.open()
+        assert {each.result()["policy"] for each in both} == {"route-balance"}
+    assert len(begun) == 2
 
 
 @pytest.mark.parametrize("policy", ["round-robin", "shortest-queue", "random"])

@@ -52,8 +52,34 @@ def test_instances_are_shown_as_they_are_when_the_page_is_asked_for() -> None:
     assert ("trgateway_instance_running", ("b", "large")) not in page
 
 
+def test_an_instance_that_is_gone_is_counted_on_one_more_page() -> None:
+    rows = list(ROWS[:2])
+    metrics = GatewayMetrics(lambda: rows, BalancerStats())
+
+    def count() -> None:
+        metrics.decided("a", "small")
+        metrics.decided("b", "large")
+        metrics.breaker_opened("b")
+        metrics.finished("b", 7, 0.1, None)
+
+    count()
+    del rows[1]
+    gone = {
+        ("trgateway_decisions_total", ("b", "large")): 1.0,
+        ("trgateway_breaker_opened_total", ("b",)): 1.0,
+        ("trgateway_tokens_total", ("b",)): 7.0,
+    }
+    assert gone.items() <= samples(metrics).items()
+    page = samples(metrics)
+    assert not gone.keys() & page.keys()
+    assert page["trgateway_decisions_total", ("a", "small")] == 1
+    count()  # of a request that ended late
+    assert gone.items() <= samples(metrics).items()
+    assert not gone.keys() & samples(metrics).keys()
+
+
 def test_what_is_counted_is_on_the_page() -> None:
-    metrics = GatewayMetrics(list, BalancerStats())
+    metrics = GatewayMetrics(lambda: ROWS, BalancerStats())
     for _ in range(3):
         metrics.decided("a", "small")
     metrics.decided("b", "large")

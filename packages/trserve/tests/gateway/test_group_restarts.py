@@ -30,7 +30,8 @@ class Scripted(LocalGroup):
     """Its process runs these programs, one after the other; None: there is no such file."""
 
     def __init__(self, programs: list[str | None]) -> None:
-        super().__init__(GroupSpec(name="pair", preset="none"), debug=False, json_logs=False)
+        spec = GroupSpec(name="pair", preset="none")
+        super().__init__(spec, max_body=1, debug=False, json_logs=False)
         self.programs = programs
         self.ports: list[int] = []
 

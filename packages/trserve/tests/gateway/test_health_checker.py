@@ -68,7 +68,7 @@ async def test_the_first_verdict(
 
 
 @pytest.mark.asyncio
-async def test_a_server_without_the_path_is_asked_for_its_models_and_that_is_remembered() -> None:
+async def test_a_server_without_the_path_is_asked_for_its_models() -> None:
     asked: asyncio.Queue[str] = asyncio.Queue()
 
     async def answer(exchange: Exchange) -> None:
@@ -80,7 +80,21 @@ async def test_a_server_without_the_path_is_asked_for_its_models_and_that_is_rem
         assert await watched.next() == (True, "/v1/models: status 200")
         async with asyncio.timeout(20):
             paths = [await asked.get() for _ in range(6)]
-    assert paths == ["/alive"] + ["/v1/models"] * 5
+    assert paths == ["/alive", "/v1/models"] * 3
+
+
+@pytest.mark.asyncio
+async def test_a_path_that_was_not_there_once_is_asked_again() -> None:
+    script = iter([404])
+
+    async def answer(exchange: Exchange) -> None:
+        found = exchange.path == "/v1/models"
+        await always(200 if found else next(script, 503))(exchange)
+
+    async with scripted(answer) as server, checking() as checker:
+        watched = Watched(checker, "a", server.url)
+        assert await watched.next() == (True, "/v1/models: status 200")
+        assert await watched.next() == (False, "/health: status 503")
 
 
 @pytest.mark.asyncio

@@ -29,6 +29,9 @@ from packages.trserve.tests.gateway.upstream_answers import (
 from packages.trserve.tests.process_state import clear_variables, kept_logging
 from packages.trserve.tests.server_process import ServerProcess, running_server, server_process
 from trserve.cli import main
+from trserve.gateway import launch
+from trserve.gateway.balancing import Balancing, open_balancing
+from trserve.gateway.config import GatewayConfig
 
 FIRST = chat_events(["a"])[0]
 
@@ -58,13 +61,6 @@ def begun(url: str) -> Iterator[Iterator[bytes]]:
         yield pieces
 
 
-def accepts(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/health").status_code != 503
-    except httpx.ConnectError:
-        return False
-
-
 @pytest.fixture
 def slow(upstreams):
     gate = Gate()
@@ -75,10 +71,17 @@ def slow(upstreams):
 def test_the_first_ctrl_c_lets_requests_end(tmp_path, slow) -> None:
     gate, servers = slow
     with gateway_process(tmp_path, pool(servers), "--json-logs") as (process, url):
-        with begun(url) as pieces:
+        with begun(url) as pieces, httpx.Client(base_url=url) as client:
+            assert client.get("/health").status_code == 200
             process.signal()
             assert json.loads(process.wait_for("stopping"))["running"] == 1
-            assert not accepts(url)
+            for asked in (client, httpx):  # over a connection that is kept, and over a new one
+                health = asked.get(f"{url}/health")
+                assert (health.status_code, health.json()["status"]) == (503, "draining")
+                answer = asked.post(f"{url}/v1/chat/completions", json=chat_request())
+                assert (answer.status_code, answer.json()["error"]["code"]) == (503, "shutdown")
+                assert answer.headers["retry-after"] == "5"
+                assert answer.headers["connection"] == "close"
             gate.open()
             assert b"".join(pieces) == DONE
         status, output, lines = process.finish()
@@ -130,6 +133,18 @@ def test_the_file_is_read_again_on_sighup(tmp_path, upstreams) -> None:
         assert httpx.get(f"{url}/health").json()["instances"] == {"a": "up", "b": "up"}
 
 
+def test_a_sighup_while_it_starts_is_not_its_end(tmp_path, upstreams) -> None:
+    path = tmp_path / "gateway.yaml"
+    path.write_text(yaml.safe_dump(pool(upstreams(count=1))), encoding="utf-8")
+    arguments = ["-m", "trserve", "gateway", "--config", str(path), "--port", "0"]
+    with server_process(arguments) as process:
+        process.wait_for("configuration")
+        process.signal(signal.SIGHUP)
+        process.wait_for("ready")
+        process.signal()
+        assert process.finish()[0] == 0
+
+
 BAD = [
     ("models: []\n", 1, "models"),
     ("models:\n  - {name: m, quality: 2}\n", 2, "models[0].quality"),
@@ -174,6 +189,41 @@ def test_a_bad_file_is_one_line_and_status_2(
     assert str(path) in said
     assert f"line {line}" in said
     assert field in said
+
+
+@pytest.mark.parametrize(
+    ("group", "line", "said"),
+    [
+        ("{name: g, preset: nope}", 3, "groups[0]: preset: there is no 'nope'"),
+        ("{name: g, config: nope.yaml}", 3, "nope.yaml: No such file"),
+        ("{name: g, preset: profile-demo, set: [modles=1]}", 3, "modles"),
+        ("{name: g, preset: profile-demo}", 6, "instances[0].tier: no TPOT head for 'H900'"),
+    ],
+)
+def test_what_check_finds_without_starting_anything(
+    tmp_path, monkeypatch, capsys, group: str, line: int, said: str
+) -> None:
+    """The groups' own files, and which tiers times per token are known of."""
+    clear_variables(monkeypatch)
+
+    def with_heads(config: GatewayConfig) -> Balancing:
+        balancing = open_balancing(config)
+        balancing.tiers = frozenset({"m"})
+        return balancing
+
+    monkeypatch.setattr(launch, "open_balancing", with_heads)
+    path = tmp_path / "gateway.yaml"
+    text = f"models: [{{name: m}}]\ngroups:\n- {group}\ninstances:\n- {{name: a, model: m, group: g"
+    path.write_text(f"{text}}}\n", encoding="utf-8")
+    arguments = ["gateway", "--config", str(path), "--check"]
+    if "nope" not in group and "modles" not in group:
+        assert main(arguments) == 0
+        path.write_text(f"{text},\n   tier: H900}}\n", encoding="utf-8")
+    assert main(arguments) == 2
+    err = capsys.readouterr().err
+    assert f"{path} line {line}: " in err
+    assert said in err
+    assert len(err.splitlines()) == 1
 
 
 GROUP: dict[str, Any] = {

@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from packages.trserve.tests.server_process import server_process
+from trserve.gateway.config import GroupSpec
+from trserve.gateway.local_groups import LocalGroup
 
 POOL: dict[str, Any] = {
     "models": [{"name": name} for name in ("slm", "llm", "often", "rarely")],
@@ -70,6 +72,15 @@ def test_each_entry_routes_as_it_says(client: httpx.Client) -> None:
 
 def test_a_client_may_still_say_otherwise(client: httpx.Client) -> None:
     assert tokens(client, "rarely", tokenrouter={"threshold": 1.0})["small"] == 0
+
+
+def test_a_group_takes_a_little_more_than_the_gateway() -> None:
+    """For what an entry adds to a request of the largest size."""
+    group = LocalGroup(
+        GroupSpec(name="pair", preset="profile-demo"), max_body=5 << 20, debug=False, json_logs=True
+    )
+    command = group._command(0, Path("ready.json"))
+    assert int(command[command.index("--max-body") + 1]) - (5 << 20) in range(1000, 10_000)
 
 
 def test_a_names_card_says_which_threshold_holds(client: httpx.Client) -> None:

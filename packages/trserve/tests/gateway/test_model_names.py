@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
 import pytest
 
+from packages.trsched.tests.waiting import until
+from packages.trserve.tests.gateway.running_gateway import ADMIN
 from packages.trserve.tests.gateway.upstream_answers import hang
 
 
@@ -82,6 +87,23 @@ def test_an_unknown_name(zoo, fields: dict[str, object], param: str) -> None:
     assert (answer.status_code, error["code"], error["param"]) == (404, "model_not_found", param)
     assert "small" in error["message"]
     assert not any(server.exchanges for server in servers)
+
+
+@pytest.mark.parametrize("name", ["acme/tiny-1b", "cheap"])
+def test_a_request_under_way_outlives_the_name_it_came_by(zoo, name: str) -> None:
+    servers, gateway = zoo
+    for server in servers:
+        server.answer = hang
+    with ThreadPoolExecutor(1) as thread:
+        under_way = thread.submit(gateway.chat, model=name)
+        until(lambda: any(server.exchanges for server in servers))
+        gone = msgspec.structs.replace(gateway.gateway.deployment.gateway, aliases={})
+        gateway.call(lambda: gateway.gateway.requests.configure(gone))
+        for instance in ("s1", "s2"):
+            gateway.http.delete(f"/admin/instances/{instance}?mode=now", headers=ADMIN)
+        answer = under_way.result()
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "no_instance")
+    assert gateway.chat(model=name).json()["error"]["code"] == "model_not_found"
 
 
 def test_models_are_listed_without_asking_anybody(zoo) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from packages.trserve.tests.gateway.running_gateway import RunningGateway
+from packages.trserve.tests.gateway.running_gateway import RunningGateway, chat_request
 from packages.trserve.tests.gateway.scripted_upstream import ScriptedUpstream
 from packages.trserve.tests.gateway.upstream_answers import (
     DONE,
@@ -151,6 +151,29 @@ def test_headers_arrive_too_but_not_keys_or_hop_by_hop_ones(both) -> None:
     assert got["content-type"] == "application/json"
     assert "0af7651916cd43dd8448eb211c80319c" in got["traceparent"]
     assert not {"authorization", "cookie"} & got.keys()
+
+
+def test_what_else_a_head_may_have(both) -> None:
+    """A query, headers twice, in UTF-8, and for this hop alone."""
+    server, gateway = both
+    gateway.http.post(
+        "/v1/chat/completions?api-version=1&x=%26",
+        json=chat_request(),
+        headers=[
+            ("connection", "keep-alive, X-Hop"),
+            ("x-hop", "1"),
+            ("x-two", "1"),
+            ("x-two", "2"),
+            ("x-utf-8", "café".encode()),
+            ("x-latin-1", b"caf\xe9"),
+        ],
+    )
+    head = server.exchanges[0].head.lower()
+    assert b"post /v1/chat/completions?api-version=1&x=%26 http/1.1\r\n" in head
+    assert b"\nx-two: 1, 2\r\n" in head
+    assert "\nx-utf-8: café\r\n".encode() in head
+    assert "\nx-latin-1: café\r\n".encode() in head  # aiohttp sends nothing else
+    assert b"x-hop" not in head
 
 
 def test_the_instances_own_key_is_sent(upstreams, gateways, monkeypatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,7 +13,7 @@ import yaml
 from packages.trsched.tests.waiting import until
 from packages.trserve.tests.gateway.gate import Gate
 from packages.trserve.tests.gateway.gateway_parts import group_server
-from packages.trserve.tests.gateway.running_gateway import ADMIN
+from packages.trserve.tests.gateway.running_gateway import ADMIN, chat_request
 from packages.trserve.tests.gateway.upstream_answers import (
     DONE,
     LAST_CHUNK,
@@ -77,6 +78,7 @@ BAD: dict[str, Any] = {
         ],
     ),
     "another policy": lambda config: config.update(policy="round-robin", weights="cost"),
+    "a number that is none": lambda config: config["instances"][0].update(tpot_s=math.inf),
     "typing error": lambda config: config.update(timeout={}),
 }
 
@@ -185,6 +187,8 @@ def test_streams_go_on_at_an_instance_that_is_another_one_now(upstreams, gateway
         assert rewritten(gateway, change).json()["changed"] == ["instance a changed"]
         server.answer = polite
         assert gateway.chat().status_code == 200  # the new one has room
+        found = gateway.http.post("/v1/route", json=chat_request()).json()
+        assert (found["instance"], len(found["candidates"])) == ("a", 1)  # of the new one only
         gate.open()
         assert b"".join(pieces) == DONE
     gateway.wait_until_idle()

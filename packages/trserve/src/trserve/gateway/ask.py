@@ -21,6 +21,7 @@ Kind = Literal["chat", "completions"]
 
 _CHARS_PER_TOKEN = 4
 _TOKENS_PER_MESSAGE = 4
+_MEDIA = ("image", "audio", "video")  # in parts' types: image_url, input_audio, …
 _NOTHING = (b"null", b"[]", b"{}", b"false", b"0", b"1", b'""')
 
 
@@ -63,6 +64,10 @@ class Ask:
 class _Part(msgspec.Struct):
     type: str = "text"
     text: str = ""
+
+
+class _Typed(msgspec.Struct):
+    type: Any = None
 
 
 class _Message(msgspec.Struct):
@@ -160,7 +165,7 @@ def _check_extension(fields: dict[str, Raw]) -> None:
 
 
 def _conversation(fields: dict[str, Raw]) -> tuple[str, int, bool]:
-    """The last user message, a guess of the tokens of all, and whether there are images."""
+    """The last user message, a guess of the tokens of all, and whether there are media."""
     raw = fields.get("messages")
     if raw is None:
         raise ApiError(400, "'messages' is missing.", param="messages", code="missing_parameter")
@@ -174,7 +179,7 @@ def _conversation(fields: dict[str, Raw]) -> tuple[str, int, bool]:
     tokens = sum(map(tokens_of, texts)) + _TOKENS_PER_MESSAGE * len(texts)
     users = [text for text, each in zip(texts, messages, strict=True) if each.role == "user"]
     images = any(
-        part.type != "text"
+        any(word in part.type for word in _MEDIA)
         for each in messages
         if isinstance(each.content, list)
         for part in each.content
@@ -233,7 +238,7 @@ def _needs(fields: dict[str, Raw], images: bool) -> int:
         needs.append("n")
     if images:
         needs.append("images")
-    if asks("response_format") and b'"text"' not in bytes(fields["response_format"]):
+    if asks("response_format") and _read(fields, "response_format", _Typed).type != "text":
         needs.append("json")
     return capability_bits(needs) if needs else 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import re
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _MOST_HELD_BODY = 4 << 20  # a larger answer is passed on as it comes
 _MOST_ERROR_BODY = 1 << 20
 _READ_ON_S = 1.0
+_LARGE = 1 << 20  # bytes that aiohttp wants to send in pieces, and warns of in one
 _MOST_TOKENS = 10_000_000  # more are no count
 _TOO_LONG = re.compile(rb"context[_ ](?:length|size|window)", re.IGNORECASE)
 
@@ -124,8 +126,9 @@ class Attempt:
         """
         self._flight.enter("first byte", self._loop.time())
         try:
+            data = body if len(body) <= _LARGE else io.BytesIO(body)
             response = await session.post(
-                url, data=body, headers=headers, timeout=limits, allow_redirects=False
+                url, data=data, headers=headers, timeout=limits, allow_redirects=False
             )
             try:
                 self._progress.status = response.status

@@ -64,21 +64,28 @@ class ClientKeys:
         """
         return self._file is not None and self._file.reload()
 
+    def check_models(self, scope: Scope, ask: Ask) -> Caller | None:
+        """Whose limits the request is under; None: nobody's. Raises ApiError: not with this key."""
+        caller: Caller | None = scope.get(CALLER_KEY)
+        if caller is None or caller is self._anybody:
+            return None
+        for name in (ask.model, *(ask.options.models or ())):
+            if not caller.may_use(name):
+                message = f"This key is not for the model {name!r}."
+                raise ApiError(403, message, param="model", code="model_not_allowed")
+        return caller
+
     @contextmanager
     def admitted(self, scope: Scope, ask: Ask, used: Callable[[], int]) -> Iterator[None]:
         """While a request is under way. Raises ApiError: not with this key, or not now.
 
         used: asked at the end, how many tokens it came to.
         """
-        caller: Caller | None = scope.get(CALLER_KEY)
-        if caller is None or caller is self._anybody:
+        caller = self.check_models(scope, ask)
+        if caller is None:
             yield
             return
         loop = asyncio.get_running_loop()
-        for name in (ask.model, *(ask.options.models or ())):
-            if not caller.may_use(name):
-                message = f"This key is not for the model {name!r}."
-                raise ApiError(403, message, param="model", code="model_not_allowed")
         expected = ask.prompt_tokens + (ask.max_tokens or 0)
         refusal = caller.limiter.take(loop.time(), expected)
         if refusal is not None:

@@ -14,7 +14,9 @@ AUTO = "auto"
 """The model's name by which a client leaves the choice to the gateway."""
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-Seconds = Annotated[float, msgspec.Meta(gt=0)]
+_MOST = 1e9  # of any measure: infinity is none of them
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=_MOST)]
+Usd = Annotated[float, msgspec.Meta(ge=0, le=_MOST)]
 
 
 class WeightShares(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -31,18 +33,18 @@ class ModelSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
     quality (0 to 1) and length (output tokens) stand where no predictor knows better. predict_as:
     the predictor's name of it, or a blend of names with shares (a token-routed pair writes like a
     bit of both); None: its own name. Prices are USD for 1M tokens. tpot_s: seconds per output
-    token. prefill_rate: prompt tokens a second, 0: no time. slots: requests decoded at once.
-    context: tokens of prompt and answer together.
+    token. prefill_rate: prompt tokens a second. slots: requests decoded at once. context: tokens of
+    prompt and answer together.
     """
 
     name: Name
     quality: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
-    length: Annotated[float, msgspec.Meta(ge=1)] = 256.0
+    length: Annotated[float, msgspec.Meta(ge=1, le=_MOST)] = 256.0
     predict_as: str | dict[str, float] | None = None
-    price_in: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    price_out: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    price_in: Usd = 0.0
+    price_out: Usd = 0.0
     tpot_s: Seconds = 0.02
-    prefill_rate: Annotated[float, msgspec.Meta(gt=0)] = 5000.0
+    prefill_rate: Annotated[float, msgspec.Meta(gt=0, le=_MOST)] = 5000.0
     slots: Annotated[int, msgspec.Meta(ge=1, lt=2**31)] = 64
     context: Annotated[int, msgspec.Meta(ge=1, lt=2**31)] = 32_768
     capabilities: tuple[Capability, ...] = CAPABILITIES

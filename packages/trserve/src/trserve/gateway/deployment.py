@@ -73,10 +73,13 @@ def _located(path: Path, text: str, error: ConfigError) -> ConfigError:
 
 
 def _anchored(config: GatewayConfig, folder: Path) -> GatewayConfig:
-    """With paths relative to the file's folder."""
+    """With paths relative to the file's folder, or to a home."""
 
     def anchor(path: str) -> str:
-        return path if path.startswith("~") else str(folder / path)
+        try:
+            return str(folder / Path(path).expanduser())
+        except RuntimeError:  # of nobody's home
+            return path
 
     groups = [
         group

@@ -28,6 +28,8 @@ from trserve.gateway.tracing import Tracing
 from trserve.gateway.watchdog import Watchdog
 
 if TYPE_CHECKING:
+    from rbalance import RouteRequest
+    from rbalance.explain import Explanation
     from trserve.gateway.config import InstanceSpec
     from trserve.gateway.deployment import GatewayDeployment
     from trserve.gateway.instance import Instance
@@ -67,6 +69,7 @@ class Gateway:
         self.keys = ClientKeys.of(deployment.server)
         self.draining = False
         self._empty = asyncio.Event()
+        self._explaining = asyncio.Lock()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -176,12 +179,18 @@ class Gateway:
         self.dispatcher.configure(config)
         self.balancing.configure(config)
 
+    async def explain(self, request: RouteRequest) -> Explanation:
+        """See Balancer.explain; one at a time, or many would keep the predictor from decisions."""
+        async with self._explaining:
+            return await self.balancer.explain(request)
+
     @contextmanager
     def admitted(self, trip: Trip, scope: Scope) -> Iterator[None]:
         """While a request is under way. Raises ApiError (429, 503): not now."""
         if self.draining:
             message = "The gateway is shutting down; try again later."
-            raise ApiError(503, message, code="shutdown", headers={"retry-after": "5"})
+            headers = {"retry-after": "5", "connection": "close"}
+            raise ApiError(503, message, code="shutdown", headers=headers)
         flights = self.watchdog.flights
         if len(flights) >= self.deployment.gateway.max_waiting:
             message = f"{len(flights)} requests are under way, as many as may be."

@@ -31,12 +31,19 @@ class _Children:
             child = self._known[labels] = self._counter.labels(*labels)
         child.inc(amount)
 
+    def keep(self, first: set[str]) -> None:
+        """Forget those whose first label is another one."""
+        for labels in [labels for labels in self._known if labels[0] not in first]:
+            del self._known[labels]
+            self._counter.remove(*labels)
+
 
 class GatewayMetrics:
     """One per gateway. No label depends on what clients send."""
 
     def __init__(self, rows: Callable[[], Sequence[InstanceRow]], stats: BalancerStats) -> None:
         """rows: what the instances are like now; called when the page is asked for."""
+        self._rows = rows
         self._registry = CollectorRegistry()
         self._registry.register(InstanceCollector(rows))
         self._registry.register(BalancerCollector(stats))
@@ -114,5 +121,12 @@ class GatewayMetrics:
         self._regret.observe(score)
 
     def page(self) -> bytes:
-        """The metrics page in Prometheus' text format."""
-        return generate_latest(self._registry)
+        """The metrics page in Prometheus' text format.
+
+        Instances that are gone are on it once more: names may come and go for ever.
+        """
+        page = generate_latest(self._registry)
+        there = {row.instance for row in self._rows()}
+        for counter in (self._decisions, self._opened, self._tokens):
+            counter.keep(there)
+        return page

@@ -68,6 +68,7 @@ class GenerationEndpoint:
                 if trip is None:
                     return
                 stack.enter_context(self._gateway.admitted(trip, scope))
+                trip.ask = self._gateway.requests.settled(trip.ask)
             except ApiError as error:
                 span.answered(error.status_code)
                 self._refused(scope, error)
@@ -93,7 +94,9 @@ class GenerationEndpoint:
         limit = server.request_timeout
         deadline = math.inf if limit is None else now + limit
         flight = Flight(request_id, now, deadline, stream=ask.stream)
-        return Trip(ask, self.path, _headers(scope, request_id), flight, Reply(send), span)
+        query: bytes = scope["query_string"]
+        path = f"{self.path}?{query.decode('latin-1')}" if query else self.path
+        return Trip(ask, path, _headers(scope, request_id), flight, Reply(send), span)
 
     async def _fly(self, trip: Trip, receive: Receive) -> None:
         watch = asyncio.create_task(_watch(receive, trip.flight))
@@ -151,14 +154,27 @@ async def _whole(receive: Receive) -> bytes | None:
 
 
 def _headers(scope: Scope, request_id: str) -> dict[str, str]:
-    headers = {
-        name.decode("latin-1"): value.decode("latin-1")
-        for name, value in scope["headers"]
-        if name not in _NOT_SENT_ON
-    }
+    """Those for the instance; several of one name are joined (RFC 9110, 5.3)."""
+    dropped = _NOT_SENT_ON
+    for name, value in scope["headers"]:
+        if name == b"connection":
+            dropped |= {each.strip() for each in value.lower().split(b",")}
+    headers: dict[str, str] = {}
+    for raw, value in scope["headers"]:
+        if raw not in dropped:
+            name, text = raw.decode("latin-1"), _text(value)
+            headers[name] = f"{headers[name]}, {text}" if name in headers else text
     headers["x-request-id"] = request_id
     headers["accept-encoding"] = "identity"  # events are read on their way through
     return headers
+
+
+def _text(value: bytes) -> str:
+    """What aiohttp, which sends UTF-8, makes the same bytes of, where that can be."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 async def _watch(receive: Receive, flight: Flight) -> None:

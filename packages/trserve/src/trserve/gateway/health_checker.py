@@ -50,22 +50,22 @@ class HealthChecker:
     ) -> None:
         """Check `url` + `path` from now on: 2xx is healthy.
 
-        on_change: healthy or not, and why. Of a server that has no such path (404), `/v1/models`
-        is asked instead, from then on at once.
+        on_change: healthy or not, and why. Whenever that path is not there (404), `/v1/models` is
+        asked instead: the server may only be starting.
 
         Raises ValueError: key is watched already.
         """
         count = HealthCount(self._rise, self._fall)
-        paths = [path] if path == _FALLBACK_PATH else [path, _FALLBACK_PATH]
 
         async def once() -> float:
-            status, why = await self._check(url + paths[0], headers)
-            if status == 404 and len(paths) > 1:
-                del paths[0]
-                status, why = await self._check(url + paths[0], headers)
+            asked = path
+            status, why = await self._check(url + asked, headers)
+            if status == 404:
+                asked = _FALLBACK_PATH
+                status, why = await self._check(url + asked, headers)
             healthy = 200 <= status < 300
             if count.checked(healthy):
-                on_change(healthy, f"{paths[0]}: {why}")
+                on_change(healthy, f"{asked}: {why}")
             return self._interval_s
 
         self._polling.start(key, once)

@@ -100,9 +100,10 @@ class RouteAnswer(BaseModel):
 async def route(request: Request, gateway: CurrentGateway) -> RouteAnswer:
     """The body is that of a chat completion, or of a completion (if it has a `prompt` only)."""
     ask = read_ask(await request.body(), None)
-    with gateway.keys.admitted(request.scope, ask, lambda: 0):
-        wanted = gateway.requests.of(ask, -1)
-        found = await gateway.balancer.explain(wanted)
+    gateway.keys.check_models(request.scope, ask)
+    wanted = gateway.requests.of(ask, -1)
+    found = await gateway.explain(wanted)
+    # not the balancer's others: they gave their name up and only finish what they have
     by_number = {each.number: each for each in gateway.pool.instances}
     chosen = None if found.choice is None else by_number[found.choice]
     candidates = [
@@ -124,6 +125,7 @@ async def route(request: Request, gateway: CurrentGateway) -> RouteAnswer:
             waiting=each.waiting,
         )
         for each in found.candidates
+        if each.instance in by_number
     ]
     weights = gateway.balancing.weights  # of a policy that has some
     if weights is not None and wanted.weights is not None:

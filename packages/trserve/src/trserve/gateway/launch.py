@@ -20,7 +20,7 @@ from trserve.gateway.balancing import open_balancing
 from trserve.gateway.client_keys import ClientKeys
 from trserve.gateway.gateway import Gateway
 from trserve.gateway.instance import key_of
-from trserve.gateway.local_groups import GroupServer, LocalGroup
+from trserve.gateway.local_groups import GroupServer, LocalGroup, check_group
 from trserve.gateway.reload import reload
 from trserve.gateway.tracing_setup import tracing_from_environment
 from trserve.http_server import HttpServer, finish
@@ -44,6 +44,7 @@ _log = structlog.get_logger("trserve.gateway")
 
 def launch_gateway(deployment: GatewayDeployment) -> int:
     """Serve until stopped; returns the exit status. Raises ConfigError."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to change
     server = deployment.server
     configure_logging(server.log_level, json_logs=server.json_logs)
     for name, complaint in unknown_variables().items():
@@ -63,12 +64,15 @@ def launch_gateway(deployment: GatewayDeployment) -> int:
 
 
 def check_gateway(deployment: GatewayDeployment) -> int:
-    """Load what decides and read the keys, but start nothing. Raises ConfigError."""
+    """Load what decides, read keys and groups' files, but start nothing. Raises ConfigError."""
     config = deployment.gateway
-    open_balancing(config)
+    balancing = open_balancing(config)
     ClientKeys.of(deployment.server)
+    for at, group in enumerate(config.groups):
+        check_group(group, f"groups[{at}]")
     for at, spec in enumerate(config.instances):
         key_of(spec, f"instances[{at}]")
+        balancing.check_tier(spec.tier or spec.model, f"instances[{at}].tier")
     sys.stdout.write(
         f"{deployment.path} is all right: {len(config.models)} models, "
         f"{len(config.instances)} instances, {len(config.groups)} local groups\n"
@@ -102,7 +106,12 @@ async def _open(
     """Predictors and local groups, loaded at the same time; the stack ends the groups."""
     server = deployment.server
     groups = [
-        LocalGroup(spec, debug=server.log_level == "debug", json_logs=server.json_logs)
+        LocalGroup(
+            spec,
+            max_body=server.body_bytes,
+            debug=server.log_level == "debug",
+            json_logs=server.json_logs,
+        )
         for spec in deployment.gateway.groups
     ]
     for group in groups:
@@ -136,12 +145,13 @@ async def _serve(
         if not asked.done():
             await running  # ended by itself: raises what ended it
             return 1
-        http.should_exit = True
         status = await _drain(gateway, server.drain_timeout, stops)
+        http.should_exit = True
         await finish(http, running)
         return status
     finally:
         loop.remove_signal_handler(signal.SIGHUP)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # by default it would end the process
         asked.cancel()
 
 
@@ -153,7 +163,10 @@ def _spare_the_collector() -> None:
 
 
 async def _drain(gateway: Gateway, limit_s: float, stops: StopSignals) -> int:
-    """Let requests under way end, or end them after `limit_s` or on the second signal."""
+    """Let requests under way end, or end them after `limit_s` or on the second signal.
+
+    New ones are answered meanwhile: with a 503, and with where to read that it drains.
+    """
     left = len(gateway.watchdog.flights)
     _log.info("stopping", running=left, limit_s=limit_s, hint="Ctrl-C again stops at once")
     drained = asyncio.ensure_future(gateway.drain(limit_s))

@@ -20,6 +20,7 @@ import aiohttp
 import structlog
 
 from trsched.errors import ConfigError
+from trserve.deployment import load_deployment
 from trserve.schemas.server_responses import ModelCard, Routing
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _LOOK_S = 0.05
 _STOP_S = 10.0
 _RESTART_S = (1.0, 60.0)  # pauses before a group that died is started again, doubling
 _RECOVERED_S = 60.0  # alive for so long, the next death is a new one
+_ADDED_BYTES = 4096  # that an instance may add to a request: a longer name, its threshold
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)  # not to be looked for between fork and exec
 
@@ -62,15 +64,29 @@ class GroupServer:
             )
 
 
+def check_group(spec: GroupSpec, field: str) -> None:
+    """Whether its files describe one that might be served. Raises ConfigError naming `field`."""
+    try:
+        load_deployment(
+            preset=spec.preset,
+            config=None if spec.config is None else Path(spec.config),
+            changes=spec.changes,
+        )
+    except ConfigError as error:
+        raise ConfigError(field, str(error)) from error
+
+
 class LocalGroup:
     """One group's process."""
 
-    def __init__(self, spec: GroupSpec, *, debug: bool, json_logs: bool) -> None:
+    def __init__(self, spec: GroupSpec, *, max_body: int, debug: bool, json_logs: bool) -> None:
+        """max_body: bytes of the largest request that the gateway takes."""
         self.name = spec.name
         self._url = ""
         self._key = secrets.token_urlsafe(32)
         self._spec = spec
-        self._logs = [
+        self._flags = [
+            *("--max-body", str(max_body + _ADDED_BYTES)),
             *("--log-level", "debug" if debug else "warning"),
             "--json-logs" if json_logs else "--text-logs",
         ]
@@ -131,7 +147,7 @@ class LocalGroup:
         listen = ["--host", "127.0.0.1", "--port", str(port), "--served-name", spec.name]
         return [
             *(sys.executable, "-m", "trserve", "launch", *source, *changes, *listen),
-            *("--ready-file", str(ready), *self._logs),
+            *("--ready-file", str(ready), *self._flags),
         ]
 
     async def _keep_alive(self) -> None:

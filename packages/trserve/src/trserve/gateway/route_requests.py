@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from rbalance import NoInstanceError, RouteRequest
 from trserve.errors import ApiError
@@ -46,6 +49,18 @@ class RouteRequests:
     def names(self) -> list[str]:
         """What clients may ask for."""
         return [AUTO, *self._aliases, *self._models]
+
+    def settled(self, ask: Ask) -> Ask:
+        """The same, by the pool's models, which stay when a server or an alias goes.
+
+        Raises ApiError (404): no such model.
+        """
+        if ask.options.models is not None or ask.model in self._models:
+            return ask
+        if (named := self._models_of(ask.model)) is None:
+            return ask
+        models = list(named)
+        return replace(ask, options=msgspec.structs.replace(ask.options, models=models))
 
     def instances(self, name: str) -> list[Instance]:
         """Those that may answer to one of `names`, be they up or not."""

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Trip:
-    """not_on: instances that may not have it (again). failed, failed_on: the last try that failed.
+    """path: with the query. not_on: instances that may not have it (again). failed, failed_on: the
+    last try that failed.
 
     Of the last decision: instance, terms, weights, decided_at. Of the try at it: progress,
     first_at (its first token), told (tokens that the account has heard of). retried_same: tries

@@ -41,7 +41,7 @@ def trip_ended(gateway: Gateway, trip: Trip, status: int) -> None:
         _log.info(
             "request finished",
             request_id=trip.flight.request_id,
-            path=trip.path,
+            path=trip.path.partition("?")[0],  # a query may have a key
             asked=trip.ask.model,
             instance=name,
             model=model,

@@ -27,7 +27,8 @@ from packages.trserve.tests.gateway.upstream_answers import (
     polite,
     response,
 )
-from trserve.gateway.attempt import Attempt, Progress
+from trserve.gateway.attempt import Attempt
+from trserve.gateway.attempt_outcome import Progress
 from trserve.gateway.flight import Flight
 from trserve.gateway.reply import Reply
 

@@ -4,87 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import os
 import re
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import aiohttp
-import msgspec
 
 from trserve.errors import ApiError
+from trserve.gateway.attempt_outcome import AttemptFailedError, Stored
 from trserve.gateway.event_blocks import EventBlocks, NotEventsError
-from trserve.gateway.reply import Headers, Reply, passed_on
+from trserve.gateway.let_go import let_go
+from trserve.gateway.reply import passed_on
+from trserve.gateway.usage import credible, usage_of
 
 if TYPE_CHECKING:
+    from trserve.gateway.attempt_outcome import Progress
     from trserve.gateway.flight import Flight
+    from trserve.gateway.reply import Headers, Reply
 
 _MOST_HELD_BODY = 4 << 20  # a larger answer is passed on as it comes
 _MOST_ERROR_BODY = 1 << 20
-_READ_ON_S = 1.0
 _LARGE = 1 << 20  # bytes that aiohttp wants to send in pieces, and warns of in one
-_MOST_TOKENS = 10_000_000  # more are no count
 _TOO_LONG = re.compile(rb"context[_ ](?:length|size|window)", re.IGNORECASE)
 
 _BUSY = (408, 429)
 _REFUSED = (401, 404, 407, *_BUSY)
 """Of the gateway itself rather than of its client: it names the model there, and has the key."""
-
-_READING_ON: set[asyncio.Task[None]] = set()
-
-
-class AttemptFailedError(Exception):
-    """No byte has gone to the client, so another instance may be tried.
-
-    reason: for metrics. at_fault: it counts against the instance's health. answer: what the client
-    gets if nobody else does better.
-    """
-
-    def __init__(self, reason: str, answer: ApiError | Stored, *, at_fault: bool = True) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.answer = answer
-        self.at_fault = at_fault
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """An instance's whole answer."""
-
-    status: int
-    headers: Headers
-    body: bytes
-
-
-@dataclass(slots=True)
-class Progress:
-    """What a try has brought. tokens: as counted by the instance, or of events so far.
-
-    on_tokens: told of tokens so far. stalled_s: seconds that the client did not read. broken: why
-    the stream ended too soon, after its first byte.
-    """
-
-    on_tokens: Callable[[int], None]
-    status: int = 0
-    tokens: int = 0
-    prompt_tokens: int = 0
-    stalled_s: float = 0.0
-    broken: str = ""
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
-class _Answer(msgspec.Struct):
-    usage: _Usage | None = None
-
-
-_ANSWER = msgspec.json.Decoder(_Answer)
 
 
 class Attempt:
@@ -134,7 +79,7 @@ class Attempt:
                 self._progress.status = response.status
                 await self._pass_on(response)
             finally:
-                _let_go(response, complete=self._complete)
+                let_go(response, complete=self._complete)
         except aiohttp.ClientConnectorError as error:
             number = error.errno or 0
             why = os.strerror(number) if number > 0 else "its name is unknown"
@@ -236,11 +181,9 @@ class Attempt:
             raise AttemptFailedError("context", stored, at_fault=False)
         if response.status == 200:
             try:
-                usage = _usage_of(body)
+                self._count(usage_of(body))
             except (ValueError, RecursionError) as error:
                 raise self._failure("garbage", "sent what is no JSON object") from error
-            if usage is not None:
-                self._count((usage.prompt_tokens or 0, usage.completion_tokens or 0))
         if self._note and response.status == 200:
             fields = body.strip()[1:-1].rstrip()
             comma = b"," if fields else b""
@@ -274,8 +217,7 @@ class Attempt:
 
     def _count(self, usage: tuple[int, int] | None) -> None:
         if usage is not None:
-            prompt, answer = (min(max(0, tokens), _MOST_TOKENS) for tokens in usage)
-            self._progress.prompt_tokens, self._progress.tokens = prompt, answer
+            self._progress.prompt_tokens, self._progress.tokens = map(credible, usage)
 
     def _headers(self, response: aiohttp.ClientResponse) -> Headers:
         return passed_on(response.raw_headers) + self._decision
@@ -283,45 +225,6 @@ class Attempt:
     def _failure(self, reason: str, said: str) -> AttemptFailedError:
         answer = ApiError(502, f"Instance {self._name} {said}.", code=f"upstream_{reason}")
         return AttemptFailedError(reason, answer)
-
-
-def _let_go(response: aiohttp.ClientResponse, *, complete: bool) -> None:
-    """complete: but for the body's end, which may come later; nobody waits for it."""
-    if response.content.is_eof():
-        response.release()
-    elif complete:
-        task = asyncio.create_task(_read_on(response))
-        _READING_ON.add(task)
-        task.add_done_callback(_READING_ON.discard)
-    else:
-        response.close()
-
-
-async def _read_on(response: aiohttp.ClientResponse) -> None:
-    """So that the connection can be used again."""
-    try:
-        with suppress(TimeoutError, aiohttp.ClientError):
-            async with asyncio.timeout(_READ_ON_S):
-                async for _ in response.content.iter_any():
-                    pass
-    finally:
-        response.close()  # without effect on one that has ended
-
-
-def _usage_of(body: bytes) -> _Usage | None:
-    """Raises ValueError: the body is no JSON object, not even by Python's looser rules.
-
-    Those allow -Infinity, which servers in Python send as a log-probability, and half characters.
-    """
-    try:
-        return _ANSWER.decode(body).usage
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        given = json.loads(body)
-        if not isinstance(given, dict):
-            raise ValueError("no object") from None
-        with suppress(msgspec.ValidationError):
-            return msgspec.convert(given.get("usage"), _Usage | None)
-        return None
 
 
 def _in_short(error: Exception) -> str:

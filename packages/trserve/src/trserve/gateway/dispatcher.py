@@ -13,7 +13,8 @@ import structlog
 
 from rbalance import NoInstanceError
 from trserve.errors import ApiError
-from trserve.gateway.attempt import Attempt, AttemptFailedError, Progress, Stored
+from trserve.gateway.attempt import Attempt
+from trserve.gateway.attempt_outcome import AttemptFailedError, Progress, Stored
 from trserve.gateway.decision import decision_headers, decision_note, reason_of
 from trserve.gateway.flight import Flight, Stop, stopped_error
 from trserve.gateway.retry_budget import RetryBudget, RetrySettings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rbalance import Terms, Weights
     from trserve.gateway.ask import Ask
-    from trserve.gateway.attempt import AttemptFailedError, Progress
+    from trserve.gateway.attempt_outcome import AttemptFailedError, Progress
     from trserve.gateway.flight import Flight
     from trserve.gateway.instance import Instance
     from trserve.gateway.reply import Reply

@@ -78,7 +78,7 @@ def test_only_requests_that_were_served_count(upstreams, gateways) -> None:
     """A quick refusal is no quick answer."""
     (server,) = upstreams(polite)
     gateway = gateways(
-        [server], slo={"target_s": 1.0}, retries={"attempts": 1}, timeouts={"idle_s": 0.1}
+        [server], slo={"target_s": 1.0}, retries={"attempts": 1}, timeouts={"idle_s": 0.5}
     )
     counted: list[float] = []
     with pytest.MonkeyPatch.context() as patch:

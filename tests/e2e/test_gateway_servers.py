@@ -140,9 +140,30 @@ def both(served: Served, path: str, body: dict[str, Any]) -> tuple[httpx.Respons
     return direct, gateway
 
 
-def steady(answer: httpx.Response) -> tuple[int, str, str]:
-    """What of it is the same every time."""
-    return answer.status_code, answer.headers["content-type"], VOLATILE.sub("", answer.text)
+def steady(answer: httpx.Response) -> tuple[int, str, object]:
+    """What of it is the same every time: of streams not how many tokens an event has."""
+    kind = answer.headers["content-type"]
+    if kind.startswith("text/event-stream"):
+        return answer.status_code, kind, merged(answer.text)
+    return answer.status_code, kind, VOLATILE.sub("", answer.text)
+
+
+def merged(stream: str) -> tuple[dict[int, str], list[str]]:
+    """The choices' texts, and what else the events say, once where one repeats the one before."""
+    texts: dict[int, str] = {}
+    rest: list[str] = []
+    for event in re.split(r"\r?\n\r?\n", stream.strip()):
+        if event != "data: [DONE]":
+            chunk = json.loads(event.removeprefix("data: "))
+            for choice in chunk.get("choices", ()):
+                said = choice.get("delta", choice)
+                name = "content" if "delta" in choice else "text"
+                new = said.pop(name, None) or ""
+                texts[choice["index"]] = texts.get(choice["index"], "") + new
+            event = VOLATILE.sub("", json.dumps(chunk))
+        if event not in rest[-1:]:
+            rest.append(event)
+    return texts, rest
 
 
 def test_whole_answers_are_the_same(served: Served) -> None:

@@ -240,7 +240,7 @@ def test_a_point_may_follow_a_trace(tmp_path: Path) -> None:
     assert np.diff(outcome.arrival) == pytest.approx(np.full(29, 30 / 5 / 29))
     assert outcome.summary().answered == 30
     file.write_text("what, when")
-    with pytest.raises(ConfigError, match=r"trace: .*trace\.jsonl: neither Azure's"):
+    with pytest.raises(ConfigError, match=r"trace: .*trace\.jsonl, line 1: neither Azure's"):
         run_point(point, POOL)
 
 

@@ -24,6 +24,7 @@ from benchmarks.serving.llama_server import installed, llama_server
 from benchmarks.serving.llama_server_process import Settings
 from packages.trsched.tests.waiting import until
 from packages.trserve.tests.gateway.running_gateway import RunningGateway, running_gateway
+from packages.trserve.tests.gateway.steady_answers import steady
 from packages.trserve.tests.server_process import running_server
 from trsched.errors import ConfigError
 from trsched.model_path import resolve_model_path
@@ -140,14 +141,6 @@ def both(served: Served, path: str, body: dict[str, Any]) -> tuple[httpx.Respons
     return direct, gateway
 
 
-def steady(answer: httpx.Response) -> tuple[int, str, object]:
-    """What of it is the same every time: of streams not how many tokens an event has."""
-    kind = answer.headers["content-type"]
-    if kind.startswith("text/event-stream"):
-        return answer.status_code, kind, merged(answer.text)
-    return answer.status_code, kind, VOLATILE.sub("", answer.text)
-
-
 def merged(stream: str) -> tuple[dict[int, str], list[str]]:
     """The choices' texts, and what else the events say, once where one repeats the one before."""
     texts: dict[int, str] = {}
@@ -169,7 +162,7 @@ def merged(stream: str) -> tuple[dict[int, str], list[str]]:
 def test_whole_answers_are_the_same(served: Served) -> None:
     direct, through = both(served, "/v1/chat/completions", ASKED)
     assert direct.status_code == 200
-    assert steady(direct) == steady(through)
+    assert steady(direct, VOLATILE, merged) == steady(through, VOLATILE, merged)
     assert through.json()["usage"]["completion_tokens"] > 0
     assert through.headers["x-routebalance-instance"] == "i"
 
@@ -179,7 +172,7 @@ def test_streams_are_the_same(served: Served, usage: bool) -> None:
     options = {"stream_options": {"include_usage": True}} if usage else {}
     direct, through = both(served, "/v1/chat/completions", {**ASKED, "stream": True, **options})
     assert direct.status_code == 200
-    assert steady(direct) == steady(through)
+    assert steady(direct, VOLATILE, merged) == steady(through, VOLATILE, merged)
     assert "\ufffd" not in through.text or "\ufffd" in direct.text
 
 
@@ -187,7 +180,7 @@ def test_texts_and_their_logprobs_are_the_same(served: Served) -> None:
     body = {"prompt": "The capital of France is", "max_tokens": 8, "temperature": 0, "seed": 7}
     for more in ({}, {"stream": True}, {"logprobs": 2}):
         direct, through = both(served, "/v1/completions", {**body, **more})
-        assert steady(direct) == steady(through)
+        assert steady(direct, VOLATILE, merged) == steady(through, VOLATILE, merged)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +193,7 @@ def test_errors_are_the_same(served: Served, wrong: dict[str, Any], stream: bool
     if "messages" in wrong:
         assert through.json()["error"]["param"] == "messages"
     elif direct.status_code < 500:
-        assert steady(direct) == steady(through)
+        assert steady(direct, VOLATILE, merged) == steady(through, VOLATILE, merged)
     assert served.gateway.instances()["i"]["breaker"] == "closed"
 
 

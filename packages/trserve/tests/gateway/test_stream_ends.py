@@ -15,7 +15,7 @@ from packages.trserve.tests.gateway.upstream_answers import (
     play,
     streamed,
 )
-from trserve.gateway import let_go
+from trserve.gateway import connection_release
 from trserve.gateway.keys_file import new_key
 
 WHOLE = b"".join(chat_events(["a", "b"], tokens=2))
@@ -25,7 +25,7 @@ BREAKER = {"failures": 1, "cooldown_s": 60}
 @pytest.fixture(autouse=True)
 def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """For a connection that might be used again."""
-    monkeypatch.setattr("trserve.gateway.let_go._READ_ON_S", 0.1)
+    monkeypatch.setattr("trserve.gateway.connection_release._READ_ON_S", 0.1)
 
 
 def test_the_client_has_its_end_though_the_connection_stays_open(upstreams, gateways) -> None:
@@ -67,12 +67,12 @@ def test_the_connection_is_used_again(upstreams, gateways, monkeypatch) -> None:
             await streamed(chat_events(["a", "b"], tokens=2))(exchange)
 
     (server,) = upstreams(script)
-    monkeypatch.setattr("trserve.gateway.let_go._READ_ON_S", 10.0)
+    monkeypatch.setattr("trserve.gateway.connection_release._READ_ON_S", 10.0)
     gateway = gateways([server])
     assert gateway.chat(stream=True).content == WHOLE
     late.open()
     for _ in range(4):
-        until(lambda: not gateway.call(lambda: list(let_go._READING_ON)))
+        until(lambda: not gateway.call(lambda: list(connection_release._READING_ON)))
         assert gateway.chat(stream=True).content == WHOLE
     assert len(server.exchanges) == 5
     assert len(ports) == 1
@@ -82,7 +82,7 @@ def test_nothing_of_it_is_held_meanwhile(upstreams, gateways, tmp_path, monkeypa
     """A client that asks one after the other never has two under way."""
     gate = Gate()
     (server,) = upstreams(play(chunked_head(), chunk(WHOLE), gate))
-    monkeypatch.setattr("trserve.gateway.let_go._READ_ON_S", 10.0)
+    monkeypatch.setattr("trserve.gateway.connection_release._READ_ON_S", 10.0)
     key, line = new_key("alice")
     keys = tmp_path / "keys.yaml"
     keys.write_text(line[:-1] + ", concurrency: 1}\n")

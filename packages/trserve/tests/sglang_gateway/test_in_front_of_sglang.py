@@ -14,6 +14,7 @@ import pytest
 
 from packages.trsched.tests.waiting import until
 from packages.trserve.tests.gateway.running_gateway import RunningGateway, running_gateway
+from packages.trserve.tests.gateway.steady_answers import steady
 
 pytestmark = [
     pytest.mark.slow,
@@ -51,14 +52,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Runn
             yield url, gateway
 
 
-def steady(answer: httpx.Response) -> tuple[int, str, object]:
-    """What of it is the same every time: of streams not how many tokens an event has."""
-    kind = answer.headers["content-type"]
-    if kind.startswith("text/event-stream"):
-        return answer.status_code, kind, texts_and_usage(answer.text)
-    return answer.status_code, kind, VOLATILE.sub("", answer.text)
-
-
 def texts_and_usage(stream: str) -> tuple[dict[int, str], list[int]]:
     *events, done = stream.removesuffix("\n\n").split("\n\n")
     assert done == "data: [DONE]"
@@ -92,7 +85,7 @@ def test_it_says_what_the_server_says(
     body = {**ASKED, **more}
     direct = httpx.post(f"{url}/v1/completions", json={**body, "model": "tiny"}, timeout=120)
     through = httpx.post(f"{gateway.url}/v1/completions", json={**body, "model": "m"}, timeout=120)
-    assert steady(direct) == steady(through)
+    assert steady(direct, VOLATILE, texts_and_usage) == steady(through, VOLATILE, texts_and_usage)
     assert direct.status_code == (400 if "temperature" in more else 200)
     assert gateway.instances()["i"]["breaker"] == "closed"
 

@@ -12,8 +12,8 @@ import aiohttp
 
 from trserve.errors import ApiError
 from trserve.gateway.attempt_outcome import AttemptFailedError, Stored
+from trserve.gateway.connection_release import release_connection
 from trserve.gateway.event_blocks import EventBlocks, NotEventsError
-from trserve.gateway.let_go import let_go
 from trserve.gateway.reply import passed_on
 from trserve.gateway.usage import credible, usage_of
 
@@ -79,7 +79,7 @@ class Attempt:
                 self._progress.status = response.status
                 await self._pass_on(response)
             finally:
-                let_go(response, complete=self._complete)
+                release_connection(response, complete=self._complete)
         except aiohttp.ClientConnectorError as error:
             number = error.errno or 0
             why = os.strerror(number) if number > 0 else "its name is unknown"

@@ -39,7 +39,7 @@ class Progress:
     """What a try has brought. tokens: as counted by the instance, or of events so far.
 
     on_tokens: told of tokens so far. stalled_s: seconds that the client did not read. broken: why
-    the stream ended too soon, after its first byte.
+    the stream ended too soon.
     """
 
     on_tokens: Callable[[int], None]

@@ -60,7 +60,7 @@ class HealthChecker:
         async def once() -> float:
             asked = path
             status, why = await self._check(url + asked, headers)
-            if status == 404:
+            if status == 404 and path != _FALLBACK_PATH:
                 asked = _FALLBACK_PATH
                 status, why = await self._check(url + asked, headers)
             healthy = 200 <= status < 300

@@ -15,7 +15,7 @@ _READ_ON_S = 1.0
 _READING_ON: set[asyncio.Task[None]] = set()
 
 
-def let_go(response: ClientResponse, *, complete: bool) -> None:
+def release_connection(response: ClientResponse, *, complete: bool) -> None:
     """complete: but for the body's end, which may come later; nobody waits for it."""
     if response.content.is_eof():
         response.release()

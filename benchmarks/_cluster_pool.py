@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rbalance.demo import DEMO_PROMPTS
-from rbalance.records import read_records
-from rbalance.sentence_embedder import SentenceEmbedder
+from rbalance.labels.records import read_records
+from rbalance.predict.sentence_embedder import SentenceEmbedder
 from rbalance.simulator.make_pool import make_pool
 from rbalance.simulator.prompt_pool import PromptPool
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from benchmarks._cluster_pool import NamedPool
 from rbalance.cluster import article_cluster
-from rbalance.policies.registry import open_policy
 from rbalance.simulator.arrivals import poisson
 from rbalance.simulator.outcome import Outcome
 from rbalance.simulator.point import Point, ingredients, run_point
+from rbalance.simulator.policy_registry import open_policy
 from rbalance.simulator.scheduler import Scheduler
 from rbalance.simulator.simulation import Simulation
 from rbalance.tpot.heads import TpotHeads

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from trrouters import BaseRouter
-from trsched.config import GroupConfig, group_config
 from trsched.group import Group
+from trsched.loops.stream import Stream
+from trsched.plan.config import GroupConfig, group_config
 from trsched.request import Event, GenerateRequest, SamplingParams
-from trsched.stats import TuningStatus
-from trsched.stream import Stream
+from trsched.shared.counters import TuningStatus
 
 _CONTEXT = 200_000
 

@@ -15,13 +15,13 @@ from itertools import pairwise
 from trrouters import RouterContext, RouteResult
 from trrouters.bernoulli import Bernoulli
 from trrouters.route_result import Destinations
-from trsched.check import check_group
-from trsched.config import GroupConfig, ProfileModel, group_config
 from trsched.engines.base import StepResult
 from trsched.engines.profile import ProfileEngine
 from trsched.group import Group
+from trsched.hosts.thread_host import ThreadHost
+from trsched.plan.check import check_group
+from trsched.plan.config import GroupConfig, ProfileModel, group_config
 from trsched.request import GenerateRequest, SamplingParams
-from trsched.thread_host import ThreadHost
 
 STEP_MS = 1.0
 TOKENS = 200

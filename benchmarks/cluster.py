@@ -25,19 +25,19 @@ from numpy.typing import NDArray
 
 from benchmarks._cluster_pool import open_pool
 from benchmarks._cluster_runs import HEADING, Runs, tell
-from rbalance.batching import BatchLimits, FixedSizing
-from rbalance.bootstrap import mean_interval
-from rbalance.policies.registry import open_policy
+from rbalance.decide.batching import BatchLimits, FixedSizing
+from rbalance.decide.slo_controller import SloSettings
+from rbalance.labels.bootstrap import mean_interval
 from rbalance.policies.route_balance import RouteBalance
+from rbalance.policies.weights import PRESETS
 from rbalance.simulator.arrivals import poisson, stepped
 from rbalance.simulator.hungarian import HungarianReplay
 from rbalance.simulator.outcome import Outcome
 from rbalance.simulator.point import Point, ingredients, run_point
+from rbalance.simulator.policy_registry import open_policy
 from rbalance.simulator.scheduler import DEPLOYMENTS
 from rbalance.simulator.simulation import Control, Simulation
-from rbalance.slo_controller import SloSettings
 from rbalance.tpot.heads import fit_heads
-from rbalance.weights import PRESETS
 
 UNIFORM = "route-balance:weights=uniform"
 CEILING_S = 5.9

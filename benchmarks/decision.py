@@ -29,15 +29,15 @@ from numpy.typing import NDArray
 import trcore
 from rbalance.demo import DEMO_PROMPTS
 from rbalance.demo.generate import MODELS
-from rbalance.knn import KnnFit, KnnPredictor, fit_knn
-from rbalance.records import read_records
-from rbalance.sentence_embedder import SentenceEmbedder
+from rbalance.labels.records import read_records
+from rbalance.labels.training_set import TrainingSet
+from rbalance.predict.knn import KnnFit, KnnPredictor, fit_knn
+from rbalance.predict.sentence_embedder import SentenceEmbedder
 from rbalance.tpot.features import STATE_COLUMN, unknown_state
 from rbalance.tpot.heads import TpotHeads, fit_heads
 from rbalance.tpot.model import TpotQuery
 from rbalance.tpot.record import TpotRecord
 from rbalance.tpot.xgboost_tpot import XgboostTpot
-from rbalance.training_set import TrainingSet
 
 INSTANCES = (3, 5, 3, 2)  # of each of MODELS
 PRICES = (0.06, 0.07, 0.15, 0.39)

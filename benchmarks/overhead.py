@@ -23,11 +23,11 @@ from typing import Any
 
 from benchmarks.serving.event_stream import request_head
 from benchmarks.serving.trserve_server import trserve_server
-from trsched.check import check_group
-from trsched.config import GroupConfig, group_config
 from trsched.engines.base import Engine
 from trsched.engines.open_engine import open_engine
 from trsched.group import Group
+from trsched.plan.check import check_group
+from trsched.plan.config import GroupConfig, group_config
 from trsched.request import GenerateRequest, SamplingParams
 
 CLIENTS = (1, 4, 16)

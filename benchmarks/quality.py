@@ -42,11 +42,11 @@ from trrouters.training.evaluate import evaluate
 from trrouters.training.pair import open_pair
 from trrouters.training.prompts import HELD_OUT, TRAIN, read_prompts
 from trrouters.training.rows import load_rows
-from trsched.config import GroupConfig, RouterConfig
 from trsched.group import Group
+from trsched.plan.config import GroupConfig, RouterConfig
 from trsched.request import GenerateRequest, SamplingParams
-from trserve.deployment import load_deployment
-from trserve.tokenizer import Tokenizer
+from trserve.server.deployment import load_deployment
+from trserve.server.text.tokenizer import Tokenizer
 
 ALGORITHMS = ("r2r", "citer", "co_llm", "r_stitch")
 SETTING = {"r2r": "threshold", "citer": "threshold", "co_llm": "threshold", "r_stitch": "tau"}

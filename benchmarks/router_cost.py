@@ -22,11 +22,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trrouters import BaseRouter, Need, RouteResult
-from trsched.check import GroupPlan, check_group
 from trsched.engines.base import Engine
 from trsched.engines.open_engine import open_engine
+from trsched.plan.check import GroupPlan, check_group
 from trsched.request import SamplingParams
-from trserve.deployment import load_deployment
+from trserve.server.deployment import load_deployment
 
 BATCHES = (1, 4, 16)
 PRESETS = {

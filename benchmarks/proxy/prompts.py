@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from rbalance.demo import DEMO_PROMPTS
-from rbalance.records import read_records
+from rbalance.labels.records import read_records
 
 
 def requests(model: str, tokens: int, *, stream: bool, usage: bool = False) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from benchmarks.proxy.proxy_process import free_port, started
-from trserve.gateway.telemetry_text import read_metrics
+from trserve.gateway.pool.telemetry_text import read_metrics
 
 MODEL = "small"
 _FINISHED = re.compile(r"^trserve_choices_finished_total\{[^}]*\} (\S+)$", re.MULTILINE)

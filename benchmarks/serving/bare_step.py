@@ -15,10 +15,10 @@ from typing import Any
 from benchmarks.serving.keep_alive import KeepAlive
 from benchmarks.serving.llama_server import LlamaServer, gguf_path, llama_server
 from benchmarks.serving.llama_server_process import Settings
-from trsched.check import check_group
-from trsched.config import group_config
 from trsched.engines.base import Engine
 from trsched.engines.open_engine import open_engine
+from trsched.plan.check import check_group
+from trsched.plan.config import group_config
 from trsched.request import SamplingParams
 
 _CONTEXT = 512

@@ -18,8 +18,8 @@ from typing import Any
 import msgspec
 
 from benchmarks.serving.llama_server_process import Settings
-from trsched.engines.requantize import cached_requantize
-from trsched.model_path import resolve_model_path
+from trsched.models.model_path import resolve_model_path
+from trsched.models.requantize import cached_requantize
 
 _START_S = 120.0
 _STOP_S = 30.0

@@ -18,10 +18,10 @@ from benchmarks.serving.names import Engine
 from benchmarks.serving.path import Flow
 from benchmarks.serving.random_checkpoint import random_checkpoint
 from benchmarks.serving.workload import ChatFrame, Encode, byte_encode
-from trsched.check import check_group
-from trsched.config import GroupConfig
-from trserve.deployment import load_deployment
-from trserve.tokenizer import Tokenizer
+from trsched.plan.check import check_group
+from trsched.plan.config import GroupConfig
+from trserve.server.deployment import load_deployment
+from trserve.server.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)

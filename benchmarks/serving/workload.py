@@ -17,8 +17,8 @@ import numpy as np
 
 from benchmarks.serving.system import WorkItem
 from trrouters.training.prompts import HELD_OUT, read_prompts
-from trsched.vocabulary import ByteVocabulary
-from trserve.tokenizer import Tokenizer
+from trsched.models.vocabulary import ByteVocabulary
+from trserve.server.text.tokenizer import Tokenizer
 
 Encode = Callable[[str], Sequence[int]]
 """Text to token ids, without control tokens."""

@@ -14,7 +14,7 @@ from benchmarks.serving.speculative import speculative
 from benchmarks.serving.std_serving import StdServing, Step
 from benchmarks.serving.system import Outcome, WorkItem
 from trsched.errors import ConfigError
-from trsched.model_path import resolve_model_path
+from trsched.models.model_path import resolve_model_path
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 pytestmark = [

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks.proxy.upstreams import Upstreams, mock_upstreams
-from trserve.gateway.telemetry_text import read_metrics
+from trserve.gateway.pool.telemetry_text import read_metrics
 
 
 @pytest.fixture(scope="module")

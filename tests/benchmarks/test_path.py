@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.serving.path import Flow, Visit, visits
-from tests.oracle.sequential import Answer, Decide, generate, mixture, one_token_visits
+from tests.support.oracle.sequential import Answer, Decide, generate, mixture, one_token_visits
 from trsched.request import SamplingParams
 
 PROMPT = [7, 8, 9]

@@ -98,9 +98,9 @@ def test_a_frame_is_inside_the_length_and_left_out_where_it_would_be_most_of_it(
 
 @pytest.mark.models
 def test_the_demo_pair_s_frame_opens_and_closes_the_user_s_turn() -> None:
-    from trsched.check import check_group
-    from trserve.deployment import load_deployment
-    from trserve.tokenizer import Tokenizer
+    from trsched.plan.check import check_group
+    from trserve.server.deployment import load_deployment
+    from trserve.server.text.tokenizer import Tokenizer
 
     vocabulary = check_group(load_deployment(preset="smol-slm").group).vocabularies[0]
     frame = ChatFrame.of(Tokenizer(vocabulary))

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from packages.trserve.tests.running_server import Demo, demo_server, serve_app
-from packages.trserve.tests.server_process import running_server
 from tests.browser.fake_gateway import FakeGateway
 from tests.browser.page_watch import PageWatch
+from tests.support.trserve.running_server import Demo, demo_server, serve_app
+from tests.support.trserve.server_process import running_server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -16,8 +16,8 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from rbalance.weights import PRESETS
-from trserve.endpoints import playground
+from rbalance.policies.weights import PRESETS
+from trserve.http import playground
 
 HOLD = "hold"
 """A prompt whose answer stops after three tokens until its client leaves."""

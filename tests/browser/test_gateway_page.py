@@ -12,7 +12,6 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from playwright.sync_api import expect
 
-from packages.trsched.tests.waiting import until
 from tests.browser.fake_gateway import HOLD, MAKERS, POOL, THINK, WORDS, FakeGateway
 from tests.browser.page_steps import (
     assert_readable,
@@ -24,6 +23,7 @@ from tests.browser.page_steps import (
     text_of,
     tokens_by,
 )
+from tests.support.waiting import until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -15,10 +15,6 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from playwright.sync_api import expect
 
-from packages.trsched.tests.waiting import until
-from packages.trserve.tests.running_server import Demo
-from packages.trserve.tests.scripted_group import Reply
-from packages.trserve.tests.server_process import running_server
 from tests.browser.page_steps import (
     assert_readable,
     connected,
@@ -29,6 +25,10 @@ from tests.browser.page_steps import (
     text_of,
     tokens_by,
 )
+from tests.support.trserve.running_server import Demo
+from tests.support.trserve.scripted_group import Reply
+from tests.support.trserve.server_process import running_server
+from tests.support.waiting import until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -11,9 +11,9 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from playwright.sync_api import expect
 
-from packages.trserve.tests.running_server import Demo
 from tests.browser.fake_gateway import CUT, DIE, JUNK, FakeGateway
 from tests.browser.page_steps import connected, send
+from tests.support.trserve.running_server import Demo
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route

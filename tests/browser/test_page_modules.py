@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from rbalance.weights import PRESETS
+from rbalance.policies.weights import PRESETS
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

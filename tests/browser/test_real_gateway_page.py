@@ -15,8 +15,8 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from playwright.sync_api import expect
 
-from packages.trserve.tests.server_process import server_process
 from tests.browser.page_steps import assert_readable, connected, ended, send, tokens_by
+from tests.support.trserve.server_process import server_process
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from trsched.config import group_config
 from trsched.errors import ConfigError
 from trsched.group import Group
+from trsched.plan.config import group_config
 from trsched.request import GenerateRequest, SamplingParams
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from trsched.errors import ConfigError
-from trsched.model_path import resolve_model_path
+from trsched.models.model_path import resolve_model_path
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"```(\w+)(?: file=(\S+))?\n(.*?)```", re.DOTALL)

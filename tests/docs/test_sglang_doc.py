@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from trsched.check import check
 from trsched.errors import ConfigError
-from trserve.cli import main
-from trserve.deployment import load_deployment
+from trsched.plan.check import check
+from trserve.cli.main import main
 from trserve.presets import preset_names
+from trserve.server.deployment import load_deployment
 
 PAGE = (Path(__file__).parents[2] / "docs/sglang.md").read_text("utf-8")
 

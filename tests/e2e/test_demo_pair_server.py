@@ -13,10 +13,10 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam
 
-from packages.trserve.tests.server_process import ServerProcess, server_process
+from tests.support.trserve.server_process import ServerProcess, server_process
 from trsched.errors import ConfigError
-from trsched.model_path import resolve_model_path
-from trsched.vocabulary import GgufVocabulary
+from trsched.models.model_path import resolve_model_path
+from trsched.models.vocabulary import GgufVocabulary
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 pytestmark = [pytest.mark.models, pytest.mark.slow]

@@ -22,12 +22,12 @@ import pytest
 
 from benchmarks.serving.llama_server import installed, llama_server
 from benchmarks.serving.llama_server_process import Settings
-from packages.trsched.tests.waiting import until
-from packages.trserve.tests.gateway.running_gateway import RunningGateway, running_gateway
-from packages.trserve.tests.gateway.steady_answers import steady
-from packages.trserve.tests.server_process import running_server
+from tests.support.gateway.running_gateway import RunningGateway, running_gateway
+from tests.support.gateway.steady_answers import steady
+from tests.support.trserve.server_process import running_server
+from tests.support.waiting import until
 from trsched.errors import ConfigError
-from trsched.model_path import resolve_model_path
+from trsched.models.model_path import resolve_model_path
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 pytestmark = [pytest.mark.models, pytest.mark.slow]

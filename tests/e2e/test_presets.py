@@ -7,9 +7,9 @@ import pytest
 from trsched.errors import ConfigError
 from trsched.group import Group
 from trsched.request import GenerateRequest, SamplingParams
-from trserve.deployment import load_deployment
 from trserve.presets import preset_names
-from trserve.tokenizer import Tokenizer
+from trserve.server.deployment import load_deployment
+from trserve.server.text.tokenizer import Tokenizer
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 

@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as changed
 
-from tests.oracle import sequential
-from tests.oracle.concurrent_clients import answers, assert_served
+from tests.support.oracle import sequential
+from tests.support.oracle.concurrent_clients import answers, assert_served
 from trsched.errors import ConfigError
 from trsched.group import Group
 from trsched.request import GenerateRequest
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
-from tests.oracle.demo_models import PAIR, THREE, model_file, open_group, open_solo
-from tests.oracle.demo_requests import make_requests
-from tests.oracle.llama_model import SoloLlama
-from tests.oracle.own_routing import ANY, ONE_MODEL, with_own_routing
-from trsched.vocabulary import GgufVocabulary
+from tests.support.oracle.demo_models import PAIR, THREE, model_file, open_group, open_solo
+from tests.support.oracle.demo_requests import make_requests
+from tests.support.oracle.llama_model import SoloLlama
+from tests.support.oracle.own_routing import ANY, ONE_MODEL, with_own_routing
+from trsched.models.vocabulary import GgufVocabulary
 
 pytestmark = [pytest.mark.models, pytest.mark.slow]
 

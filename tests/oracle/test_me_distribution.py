@@ -17,16 +17,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.oracle.concurrent_clients import answers
-from tests.oracle.sequential import kept_tokens
+from tests.support.oracle.concurrent_clients import answers
+from tests.support.oracle.sequential import kept_tokens
 from trsched.errors import ConfigError
 from trsched.request import GenerateRequest, SamplingParams
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
-from tests.oracle.demo_models import PAIR, model_file, open_group, open_solo
-from tests.oracle.llama_model import SoloLlama
-from trsched.vocabulary import GgufVocabulary
+from tests.support.oracle.demo_models import PAIR, model_file, open_group, open_solo
+from tests.support.oracle.llama_model import SoloLlama
+from trsched.models.vocabulary import GgufVocabulary
 
 pytestmark = [pytest.mark.models, pytest.mark.slow]
 

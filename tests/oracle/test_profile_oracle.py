@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from packages.trsched.tests.groups import profile_config
-from tests.oracle import sequential
-from tests.oracle.concurrent_clients import answers, assert_equal
-from tests.oracle.own_routing import ANY, ONE_MODEL, with_own_routing
-from tests.oracle.profile_model import SoloProfile
-from trsched.config import ProfileModel
+from tests.support.oracle import sequential
+from tests.support.oracle.concurrent_clients import answers, assert_equal
+from tests.support.oracle.own_routing import ANY, ONE_MODEL, with_own_routing
+from tests.support.oracle.profile_model import SoloProfile
+from tests.support.trsched.groups import profile_config
 from trsched.group import Group
+from trsched.plan.config import ProfileModel
 from trsched.request import GenerateRequest, SamplingParams
 
 ALGORITHMS: dict[str, tuple[str, dict[str, Any], int]] = {

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from tests.oracle import sequential
-from tests.oracle.concurrent_clients import assert_served
-from tests.oracle.reference_routers import ROUNDING, ReferenceRouter
+from tests.support.oracle import sequential
+from tests.support.oracle.concurrent_clients import assert_served
+from tests.support.oracle.reference_routers import ROUNDING, ReferenceRouter
 from trrouters.package_path import locate
 from trsched.errors import ConfigError
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
-from tests.oracle.demo_models import PAIR, model_file, open_group, open_solo
-from tests.oracle.demo_requests import make_requests
-from tests.oracle.llama_model import SoloLlama
-from tests.oracle.own_routing import ANY, with_own_routing
-from trsched.vocabulary import GgufVocabulary
+from tests.support.oracle.demo_models import PAIR, model_file, open_group, open_solo
+from tests.support.oracle.demo_requests import make_requests
+from tests.support.oracle.llama_model import SoloLlama
+from tests.support.oracle.own_routing import ANY, with_own_routing
+from trsched.models.vocabulary import GgufVocabulary
 
 pytestmark = [pytest.mark.models, pytest.mark.slow]
 

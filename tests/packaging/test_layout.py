@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tests.packaging.tree import PACKAGES, ROOT, files, project
+from tests.support.tree import PACKAGES, ROOT, files, project
 
 MODULE_LINES = 400
 
@@ -73,7 +73,7 @@ def test_a_package_has_its_papers(package: str) -> None:
     assert re.search(r"^## \[?(Unreleased|\d+\.\d+)", changelog, re.MULTILINE)
     assert (folder / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     assert (folder / "src" / package / "py.typed").exists()
-    assert any((folder / "tests").glob("test_*.py")), "no test"
+    assert any((folder / "tests").rglob("test_*.py")), "no test"
 
 
 @pytest.mark.parametrize("package", PACKAGES)

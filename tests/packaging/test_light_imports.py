@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rbalance.demo import DEMO_PROMPTS
-from tests.packaging.tree import PACKAGES
+from tests.support.tree import PACKAGES
 
 HEAVY = (
     "faiss",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.tree import ROOT
+from tests.support.tree import ROOT
 
 SHELL_TOOLS = ("sh", "cat", "mkdir", "grep", "env", "bash")
 

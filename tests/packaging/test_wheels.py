@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from tests.packaging.test_makefile import make
-from tests.packaging.tree import PACKAGES, ROOT
+from tests.support.tree import PACKAGES, ROOT
 
 if TYPE_CHECKING:
     from email.message import Message

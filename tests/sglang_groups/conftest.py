@@ -35,6 +35,6 @@ def _environment() -> None:
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A small and a larger checkpoint of one tokenizer."""
     with warnings.catch_warnings(action="ignore"):  # of what transformers imports
-        from packages.trsched.tests.sglang_engine.tiny_models import make_pair
+        from tests.support.sglang.tiny_models import make_pair
 
     return make_pair(tmp_path_factory.mktemp("tiny"))

@@ -11,7 +11,7 @@ import pytest
 
 from trrouters import Need
 from trsched.engines.base import Engine, StepResult
-from trsched.hf_config import read_hf_config
+from trsched.models.hf_config import read_hf_config
 from trsched.request import SamplingParams
 
 TOLERANCE = 0.1
@@ -36,7 +36,7 @@ def engines(pair: tuple[Path, Path], converted: Path) -> Iterator[tuple[Engine, 
     from trsched.engines.llamacpp import LlamaCppEngine
     from trsched.engines.sglang.engine import SglangEngine
     from trsched.engines.sglang.settings import SglangSettings
-    from trsched.vocabulary import GgufVocabulary
+    from trsched.models.vocabulary import GgufVocabulary
 
     vocabulary = GgufVocabulary(converted)
     settings = SglangSettings(
@@ -60,8 +60,8 @@ def engines(pair: tuple[Path, Path], converted: Path) -> Iterator[tuple[Engine, 
 
 def test_one_vocabulary(pair: tuple[Path, Path], converted: Path) -> None:
     """So that the two may hand over to each other."""
-    from trsched.hf_vocabulary import HfVocabulary
-    from trsched.vocabulary import GgufVocabulary
+    from trsched.models.hf_vocabulary import HfVocabulary
+    from trsched.models.vocabulary import GgufVocabulary
 
     config = read_hf_config(pair[1] / "config.json", "path")
     assert (

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from packages.trsched.tests.groups import request
-from packages.trsched.tests.waiting import until
 from tests.sglang_groups.tiny_group import tiny_config
+from tests.support.trsched.groups import request
+from tests.support.waiting import until
 from trsched.group import Group
-from trsched.process_host import ProcessHost
+from trsched.hosts.process_host import ProcessHost
+from trsched.loops.stream import Stream
 from trsched.request import FinalEvent, TokenEvent
-from trsched.stream import Stream
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from packages.trsched.tests.gate_engine import Gate
-from packages.trsched.tests.groups import profile_config, request
-from packages.trsched.tests.lifecycle_scenes import (
+from tests.sglang_groups.tiny_group import tiny_config
+from tests.support.trsched.gate_engine import Gate
+from tests.support.trsched.groups import profile_config, request
+from tests.support.trsched.lifecycle_scenes import (
     ALWAYS,
     STATES,
     OpenGroup,
@@ -18,12 +19,11 @@ from packages.trsched.tests.lifecycle_scenes import (
     assert_one_final,
     step_once,
 )
-from packages.trsched.tests.process_gate import new_gates, process_gate_group
-from packages.trsched.tests.waiting import until
-from tests.sglang_groups.tiny_group import tiny_config
-from trsched.config import GroupConfig
+from tests.support.trsched.process_gate import new_gates, process_gate_group
+from tests.support.waiting import until
 from trsched.group import Group
-from trsched.process_host import ProcessHost
+from trsched.hosts.process_host import ProcessHost
+from trsched.plan.config import GroupConfig
 
 pytestmark = pytest.mark.slow
 

@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace as changed
 
-from packages.trrouters.tests.tiny_checkpoints import saved, tiny_tensors
-from tests.oracle import sequential
-from tests.oracle.concurrent_clients import assert_served
-from tests.oracle.demo_requests import GREEDY, SAMPLED
-from tests.oracle.own_routing import ANY
-from tests.oracle.reference_routers import ReferenceRouter
-from tests.oracle.sequential import Answer, Decide
 from tests.sglang_groups.tiny_group import CONTEXT, tiny_config
+from tests.support.oracle import sequential
+from tests.support.oracle.concurrent_clients import assert_served
+from tests.support.oracle.demo_requests import GREEDY, SAMPLED
+from tests.support.oracle.own_routing import ANY
+from tests.support.oracle.reference_routers import ReferenceRouter
+from tests.support.oracle.sequential import Answer, Decide
+from tests.support.trrouters.tiny_checkpoints import saved, tiny_tensors
 from trrouters import ModelIdentity
 from trsched.group import Group
 from trsched.request import GenerateRequest, SamplingParams
 
 if TYPE_CHECKING:
-    from tests.oracle.hf_model import HfModel
+    from tests.support.oracle.hf_model import HfModel
 
 pytestmark = pytest.mark.slow
 
@@ -78,8 +78,8 @@ CASES = [
 @pytest.fixture(scope="module")
 def solo(pair: tuple[Path, Path]) -> list[HfModel]:
     """Each model alone."""
-    from packages.trsched.tests.sglang_engine.tiny_models import Reference
-    from tests.oracle.hf_model import HfModel
+    from tests.support.oracle.hf_model import HfModel
+    from tests.support.sglang.tiny_models import Reference
 
     return [HfModel(Reference(path), index) for index, path in enumerate(pair)]
 

@@ -17,9 +17,9 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam
 
-from packages.trsched.tests.waiting import until
-from packages.trserve.tests.server_process import ServerProcess, running_server
 from tests.sglang_groups.tiny_group import tiny_settings
+from tests.support.trserve.server_process import ServerProcess, running_server
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from trsched.config import GroupConfig, group_config
+from trsched.plan.config import GroupConfig, group_config
 
 CONTEXT = 128
 KV_BYTES = CONTEXT * 4 * (2 * 2 * 2 * 16 + 3 * 2 * 2 * 16)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packages.trrouters.tests.seen_request import SeenRequest, step_of
+from tests.support.trrouters.seen_request import SeenRequest, step_of
 from trrouters import BaseRouter, PeerReq, RouterContext
 
 TOKENS = st.lists(st.integers(0, 99), max_size=12)

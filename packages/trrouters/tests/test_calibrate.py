@@ -17,7 +17,8 @@ np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch", reason="trrouters[torch] is not installed: no torch")
 pytest.importorskip("safetensors", reason="trrouters[torch] is not installed: no safetensors")
 
-from packages.trrouters.tests.tiny_checkpoints import (
+from packages.trrouters.tests.tiny_rows import tiny_rows
+from tests.support.trrouters.tiny_checkpoints import (
     NETWORKS,
     TOP_K,
     context,
@@ -25,7 +26,6 @@ from packages.trrouters.tests.tiny_checkpoints import (
     tiny_checkpoint,
     tiny_tensors,
 )
-from packages.trrouters.tests.tiny_rows import tiny_rows
 from trrouters import LogitsOutput, RouterContext, create_router
 from trrouters.checkpoint import save_checkpoint
 from trrouters.training.algorithms import ALGORITHMS

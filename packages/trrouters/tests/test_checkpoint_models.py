@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 pytest.importorskip("torch", reason="trrouters[torch] is not installed: no torch")
 pytest.importorskip("safetensors", reason="trrouters[torch] is not installed: no safetensors")
 
-from packages.trrouters.tests.tiny_checkpoints import HIDDEN, NETWORKS, PAIR, context, saved
+from tests.support.trrouters.tiny_checkpoints import HIDDEN, NETWORKS, PAIR, context, saved
 from trrouters import CheckpointError, ModelIdentity, RouterConfigError, create_router
 
 trained = pytest.mark.parametrize("algorithm", sorted(NETWORKS))

@@ -15,7 +15,7 @@ pytest.importorskip("safetensors", reason="trrouters[torch] is not installed: no
 
 from safetensors.torch import save_file
 
-from packages.trrouters.tests.tiny_checkpoints import (
+from tests.support.trrouters.tiny_checkpoints import (
     ARCHITECTURES,
     NETWORKS,
     context,

@@ -15,8 +15,8 @@ np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch", reason="trrouters[torch] is not installed: no torch")
 pytest.importorskip("safetensors", reason="trrouters[torch] is not installed: no safetensors")
 
-from packages.trrouters.tests.tiny_checkpoints import HIDDEN, NETWORKS, PAIR, TOP_K
 from packages.trrouters.tests.tiny_rows import tiny_rows, write_rows
+from tests.support.trrouters.tiny_checkpoints import HIDDEN, NETWORKS, PAIR, TOP_K
 from trrouters.checkpoint import RouterCheckpoint, load_checkpoint, save_checkpoint
 from trrouters.training.algorithms import ALGORITHMS
 from trrouters.training.evaluate import evaluate

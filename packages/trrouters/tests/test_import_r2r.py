@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch", reason="trrouters[torch] is not installed: no torch")
 pytest.importorskip("safetensors", reason="trrouters[torch] is not installed: no safetensors")
 
-from packages.trrouters.tests.tiny_checkpoints import (
+from tests.support.trrouters.tiny_checkpoints import (
     BOTTLENECK,
     HIDDEN,
     R2R_SMALL,

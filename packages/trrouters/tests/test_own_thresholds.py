@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch", reason="trrouters[torch] is not installed: no torch")
 pytest.importorskip("safetensors", reason="trrouters[torch] is not installed: no safetensors")
 
-from packages.trrouters.tests.seen_request import SeenRequest
-from packages.trrouters.tests.tiny_checkpoints import NETWORKS, context, saved, some_rows
+from tests.support.trrouters.seen_request import SeenRequest
+from tests.support.trrouters.tiny_checkpoints import NETWORKS, context, saved, some_rows
 from trrouters import RouteResult, ThresholdSetting, create_router, router_class
 from trrouters.r_stitch import RStitch
 

@@ -18,7 +18,7 @@ for library in ("gguf", "llama_cpp", "rich", "safetensors"):
 from safetensors.torch import load, save
 
 from packages.trrouters.tests.scripted_pair import Scripted, mostly, rule, scripted_pair
-from packages.trrouters.tests.tiny_checkpoints import edit_config, published_r2r, saved
+from tests.support.trrouters.tiny_checkpoints import edit_config, published_r2r, saved
 from trrouters.checkpoint import load_checkpoint
 from trrouters.training import pair as pair_module
 from trrouters.training.__main__ import main

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from packages.trrouters.tests.seen_request import SeenRequest, step_of
+from tests.support.trrouters.seen_request import SeenRequest, step_of
 from trrouters import BaseRouter, RouterContext
 from trrouters.bernoulli import Bernoulli
 from trrouters.draws import ROUTING_STREAM, uniform

@@ -16,8 +16,8 @@ np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch", reason="trrouters[torch] is not installed: no torch")
 pytest.importorskip("safetensors", reason="trrouters[torch] is not installed: no safetensors")
 
-from packages.trrouters.tests.seen_request import SeenRequest
-from packages.trrouters.tests.tiny_checkpoints import (
+from tests.support.trrouters.seen_request import SeenRequest
+from tests.support.trrouters.tiny_checkpoints import (
     ARCHITECTURES,
     HIDDEN,
     NETWORKS,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from packages.trrouters.tests.tiny_checkpoints import HIDDEN, PAIR, TOP_K
+from tests.support.trrouters.tiny_checkpoints import HIDDEN, PAIR, TOP_K
 from trrouters.training.rows import COLLECTED, Rows
 
 

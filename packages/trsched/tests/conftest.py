@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from trsched.errors import ConfigError
-from trsched.model_path import resolve_model_path
+from trsched.models.model_path import resolve_model_path
 
 if TYPE_CHECKING:
-    from packages.trsched.tests.deferral_gguf import DeferralModel
+    from tests.support.trsched.deferral_gguf import DeferralModel
 
 # Cores are shared: no property fails for being slow. Each run tries the same examples.
 settings.register_profile(
@@ -39,7 +39,7 @@ def slm() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def deferral_model(slm: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeferralModel]:
     """The small model with a deferral row."""
-    from packages.trsched.tests.deferral_gguf import make_deferral_model
+    from tests.support.trsched.deferral_gguf import make_deferral_model
 
     model = make_deferral_model(slm, tmp_path_factory.mktemp("deferral") / "base.gguf")
     yield model

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from packages.trsched.tests.gate_engine import GateEngine
-from packages.trsched.tests.groups import profile_config, request
-from packages.trsched.tests.waiting import until
+from tests.support.trsched.gate_engine import GateEngine
+from tests.support.trsched.groups import profile_config, request
+from tests.support.waiting import until
 from trrouters import PeerReq, RouteResult
 from trrouters.bernoulli import Bernoulli
 from trrouters.route_result import Destinations
 from trrouters.routed_request import RoutedRequest
-from trsched.check import check_group
-from trsched.config import ProfileModel
 from trsched.engines.profile import profile_token
 from trsched.group import Group
+from trsched.hosts.thread_host import ThreadHost
+from trsched.plan.check import check_group
+from trsched.plan.config import ProfileModel
 from trsched.request import TokenEvent
-from trsched.thread_host import ThreadHost
 
 BAD_SEED = 13
 TOKENS = 8

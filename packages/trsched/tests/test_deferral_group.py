@@ -13,15 +13,15 @@ import torch
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 pytest.importorskip("gguf", reason="gguf is not installed")
 
-from packages.trsched.tests.deferral_gguf import HEAD_MARGIN, DeferralModel, save_head
+from tests.support.trsched.deferral_gguf import HEAD_MARGIN, DeferralModel, save_head
 from trrouters import ModelIdentity
 from trrouters.co_llm import CoLlm
-from trsched.config import GroupConfig, group_config
 from trsched.errors import ConfigError
 from trsched.group import Group
-from trsched.model_path import resolve_model_path
+from trsched.models.model_path import resolve_model_path
+from trsched.models.weights_fingerprint import weights_fingerprint
+from trsched.plan.config import GroupConfig, group_config
 from trsched.request import GenerateRequest, SamplingParams
-from trsched.weights_fingerprint import weights_fingerprint
 
 pytestmark = [pytest.mark.models]
 

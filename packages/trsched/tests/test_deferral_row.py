@@ -16,7 +16,7 @@ pytest.importorskip("gguf", reason="gguf is not installed")
 
 import gguf
 
-from packages.trsched.tests.deferral_gguf import (
+from tests.support.trsched.deferral_gguf import (
     DEFERRAL_TEXT,
     HEAD_MARGIN,
     DeferralModel,
@@ -24,7 +24,7 @@ from packages.trsched.tests.deferral_gguf import (
     as_stored,
     save_head,
 )
-from packages.trsched.tests.seen_outputs import (
+from tests.support.trsched.seen_outputs import (
     ALL,
     GREEDY,
     HEAD_TOLERANCE,
@@ -37,12 +37,12 @@ from packages.trsched.tests.seen_outputs import (
 )
 from trrouters import Need, RouterContext
 from trrouters.co_llm import CoLlm
-from trsched.check import GroupPlan, check_group
-from trsched.config import group_config
 from trsched.engines.llamacpp import LlamaCppEngine
 from trsched.errors import ConfigError
+from trsched.models.vocabulary import GgufVocabulary
+from trsched.plan.check import GroupPlan, check_group
+from trsched.plan.config import group_config
 from trsched.request import SamplingParams
-from trsched.vocabulary import GgufVocabulary
 
 STATES: frozenset[Need] = frozenset({"logits", "hidden_states"})
 SAMPLINGS = [

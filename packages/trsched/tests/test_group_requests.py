@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from packages.trsched.tests.gate_engine import GateEngine
-from packages.trsched.tests.groups import gate_group, profile_config, request
-from packages.trsched.tests.waiting import until
+from tests.support.trsched.gate_engine import GateEngine
+from tests.support.trsched.groups import gate_group, profile_config, request
+from tests.support.waiting import until
 from trsched.errors import (
     GroupUnavailableError,
     QueueFullError,
@@ -244,7 +244,7 @@ def test_without_a_living_model() -> None:
 def test_a_model_thought_dead_for_its_full_inbox_ends_with_the_group(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("trsched.patient_push.PATIENCE_S", 0.01)
+    monkeypatch.setattr("trsched.wire.patient_push.PATIENCE_S", 0.01)
     group, (engine,) = gate_group(profile_config("fixed", models=1, max_active=2))
     engine.hold()
     group.submit(request(1))

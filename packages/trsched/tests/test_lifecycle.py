@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from packages.trsched.tests.gate_engine import Gate
-from packages.trsched.tests.groups import gate_group, profile_config, request
-from packages.trsched.tests.lifecycle_scenes import (
+from tests.support.trsched.gate_engine import Gate
+from tests.support.trsched.groups import gate_group, profile_config, request
+from tests.support.trsched.lifecycle_scenes import (
     ALWAYS,
     STATES,
     OpenGroup,
@@ -19,9 +19,9 @@ from packages.trsched.tests.lifecycle_scenes import (
     assert_clean,
     assert_one_final,
 )
-from packages.trsched.tests.process_gate import process_gate_group
-from trsched.config import GroupConfig
+from tests.support.trsched.process_gate import process_gate_group
 from trsched.group import Group
+from trsched.plan.config import GroupConfig
 
 
 @pytest.fixture(params=["threads", "processes"])

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from packages.trsched.tests.groups import profile_config, request
+from tests.support.trsched.groups import profile_config, request
 from trsched.group import Group
 from trsched.request import FinalEvent
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from packages.trserve.tests.running_server import Demo, demo_server
-from packages.trserve.tests.scripted_group import Reply
+from tests.support.trserve.running_server import Demo, demo_server
+from tests.support.trserve.scripted_group import Reply
 
 
 @pytest.fixture(scope="session")

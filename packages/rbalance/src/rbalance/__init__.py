@@ -2,12 +2,13 @@
 
 from importlib.metadata import version
 
-from rbalance.balancer import Balancer, Routed
-from rbalance.balancer_stats import BalancerStats
-from rbalance.batch import RouteRequest
-from rbalance.batching import AdaptiveSizing, NaturalSizing
 from rbalance.cluster import Cluster, Tier, article_cluster
-from rbalance.embedder import Embedder
+from rbalance.decide.balancer import Balancer, Routed
+from rbalance.decide.balancer_stats import BalancerStats
+from rbalance.decide.batching import AdaptiveSizing, NaturalSizing
+from rbalance.decide.explain import CandidateReport, Explanation
+from rbalance.decide.foresight import Foreseen, Foresight
+from rbalance.decide.slo_controller import SloController, SloSettings
 from rbalance.errors import (
     ArtefactError,
     ConfigError,
@@ -16,18 +17,7 @@ from rbalance.errors import (
     RbalanceError,
     TrainingError,
 )
-from rbalance.evaluation import Evaluation, evaluate
-from rbalance.explain import CandidateReport, Explanation
-from rbalance.fixed_predictor import FixedPredictor
-from rbalance.foresight import Foreseen, Foresight
-from rbalance.instance_state import InstanceState
-from rbalance.knn import KnnFit, KnnPredictor, fit_knn
-from rbalance.labelled_tables import read_labelled
-from rbalance.mapped_predictor import MappedPredictor
-from rbalance.policies.registry import Ingredients, open_policy
-from rbalance.predictions import Predictions, Predictor, Prior
-from rbalance.predictor_artefact import load_predictor, load_prior, save_predictor
-from rbalance.records import (
+from rbalance.labels.records import (
     LabelledPrompt,
     ModelSummary,
     RecordError,
@@ -35,12 +25,22 @@ from rbalance.records import (
     read_records,
     summarise,
 )
-from rbalance.sentence_embedder import SentenceEmbedder
-from rbalance.slo_controller import SloController, SloSettings
-from rbalance.telemetry import Telemetry
-from rbalance.terms import Terms
-from rbalance.training_set import TrainingSet, held_out
-from rbalance.weights import Weights, parse_weights
+from rbalance.labels.tables import read_labelled
+from rbalance.labels.training_set import TrainingSet, held_out
+from rbalance.policies.batch import RouteRequest
+from rbalance.policies.terms import Terms
+from rbalance.policies.weights import Weights, parse_weights
+from rbalance.predict.embedder import Embedder
+from rbalance.predict.evaluation import Evaluation, evaluate
+from rbalance.predict.fixed_predictor import FixedPredictor
+from rbalance.predict.knn import KnnFit, KnnPredictor, fit_knn
+from rbalance.predict.mapped_predictor import MappedPredictor
+from rbalance.predict.predictions import Predictions, Predictor, Prior
+from rbalance.predict.predictor_artefact import load_predictor, load_prior, save_predictor
+from rbalance.predict.sentence_embedder import SentenceEmbedder
+from rbalance.simulator.policy_registry import Ingredients, open_policy
+from rbalance.state.instance_state import InstanceState
+from rbalance.state.telemetry import Telemetry
 
 __version__ = version("rbalance")
 

@@ -1,6 +1,5 @@
 """Subservers, scheduling and engines: several models step one response, each at its own pace."""
 
-from trsched.config import GroupConfig, group_config
 from trsched.errors import (
     ConfigError,
     EngineError,
@@ -10,6 +9,7 @@ from trsched.errors import (
     RequestTooLongError,
     TrschedError,
 )
+from trsched.plan.config import GroupConfig, group_config
 from trsched.request import (
     Event,
     FinalEvent,

@@ -7,24 +7,24 @@ import atexit
 import msgspec
 
 from trrouters import BaseRouter
-from trsched.check import GroupPlan
-from trsched.client_loop import ClientLoop
-from trsched.config import GroupConfig
-from trsched.delayed_batching import tuner_thread
+from trsched.engines.fetch import fetch_and_check
 from trsched.errors import (
     GroupUnavailableError,
     QueueFullError,
     RequestError,
     RequestTooLongError,
 )
-from trsched.fetch import fetch_and_check
-from trsched.host import Host, Report
-from trsched.process_host import ProcessHost
+from trsched.hosts.host import Host, Report
+from trsched.hosts.process_host import ProcessHost
+from trsched.hosts.thread_host import ThreadHost
+from trsched.loops.client_loop import ClientLoop
+from trsched.loops.stream import Deliver, Stream, deliver_to_streams
+from trsched.models.vocabulary import Vocabulary
+from trsched.plan.check import GroupPlan
+from trsched.plan.config import GroupConfig
 from trsched.request import FinishReason, GenerateRequest
-from trsched.stats import GroupStatus
-from trsched.stream import Deliver, Stream, deliver_to_streams
-from trsched.thread_host import ThreadHost
-from trsched.vocabulary import Vocabulary
+from trsched.shared.counters import GroupStatus
+from trsched.tuning.group_tuner import tuner_thread
 
 
 def _say_nothing(line: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from packages.trsched.tests.sglang_engine.tiny_models import Reference
+    from tests.support.sglang.tiny_models import Reference
     from trsched.engines.sglang.engine import SglangEngine
 
 HERE = Path(__file__).parent
@@ -44,7 +44,7 @@ def _imported() -> None:
 @pytest.fixture(scope="session")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A small and a larger checkpoint."""
-    from packages.trsched.tests.sglang_engine.tiny_models import make_pair
+    from tests.support.sglang.tiny_models import make_pair
 
     return make_pair(tmp_path_factory.mktemp("tiny"))
 
@@ -52,7 +52,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(scope="session")
 def reference(pair: tuple[Path, Path]) -> Reference:
     """The small checkpoint in transformers."""
-    from packages.trsched.tests.sglang_engine.tiny_models import Reference
+    from tests.support.sglang.tiny_models import Reference
 
     return Reference(pair[0])
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from packages.trsched.tests.sglang_engine.tiny_models import Reference
+from tests.support.sglang.tiny_models import Reference
 
 TOLERANCE = 2e-4
 """Of logits and hidden states (float32) against transformers; typical magnitudes are 1 to 10."""

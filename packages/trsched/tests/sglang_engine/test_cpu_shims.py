@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 
-from packages.trsched.tests.sglang_engine.murmur3 import murmur3
+from tests.support.sglang.murmur3 import murmur3
 from trsched.engines.sglang.murmur_hash import murmur_hash32
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="CUDA: nothing is put in")

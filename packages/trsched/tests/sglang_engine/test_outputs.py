@@ -10,7 +10,7 @@ import torch
 
 from packages.trsched.tests.sglang_engine.conftest import OpenEngine
 from packages.trsched.tests.sglang_engine.judges import TOLERANCE
-from packages.trsched.tests.sglang_engine.tiny_models import VOCAB, Reference, make_model
+from tests.support.sglang.tiny_models import VOCAB, Reference, make_model
 from trsched.errors import EngineError
 from trsched.request import SamplingParams
 

@@ -9,8 +9,8 @@ import pytest
 
 from packages.trsched.tests.sglang_engine.conftest import OpenEngine
 from packages.trsched.tests.sglang_engine.judges import check_empty
-from packages.trsched.tests.sglang_engine.seeded_draw import ROUNDING, seeded_draw
-from packages.trsched.tests.sglang_engine.tiny_models import Reference
+from tests.support.sglang.seeded_draw import ROUNDING, seeded_draw
+from tests.support.sglang.tiny_models import Reference
 from trsched.engines.sglang.engine import SglangEngine
 from trsched.engines.sglang.sampling_seed import sampling_seed
 from trsched.request import SamplingParams

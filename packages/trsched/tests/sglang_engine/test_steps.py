@@ -13,11 +13,11 @@ from packages.trsched.tests.sglang_engine.judges import (
     check_memory,
     check_rows,
 )
-from packages.trsched.tests.sglang_engine.tiny_models import Reference
+from tests.support.sglang.tiny_models import Reference
+from trsched.engines.sampling import token_logprobs
 from trsched.engines.sglang.engine import SglangEngine
 from trsched.errors import ConfigError, EngineError
 from trsched.request import SamplingParams
-from trsched.sampling import token_logprobs
 
 GREEDY = SamplingParams(temperature=0.0)
 PROMPT = list(range(10, 40))

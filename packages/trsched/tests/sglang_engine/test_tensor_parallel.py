@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from packages.trsched.tests.sglang_engine.judges import TOLERANCE
-from packages.trsched.tests.sglang_engine.tiny_models import Reference
+from tests.support.sglang.tiny_models import Reference
 from trsched.request import SamplingParams
 
 GREEDY = SamplingParams(temperature=0.0)

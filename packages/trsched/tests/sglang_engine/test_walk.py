@@ -9,7 +9,7 @@ import pytest
 
 from packages.trsched.tests.sglang_engine.conftest import OpenEngine
 from packages.trsched.tests.sglang_engine.judges import check_empty, check_memory, check_rows
-from packages.trsched.tests.sglang_engine.tiny_models import Reference
+from tests.support.sglang.tiny_models import Reference
 from trsched.engines.sglang.engine import SglangEngine
 from trsched.request import SamplingParams
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from trserve.cli import main
+from trserve.cli.main import main
 
 sys.exit(main())

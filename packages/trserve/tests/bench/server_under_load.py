@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import uvloop
 
 from packages.trserve.tests.bench.stream_server import Exchange, StreamServer, stream_server
-from trserve.bench.http_client import HttpClient
+from trserve.bench.client.http_client import HttpClient
+from trserve.bench.client.request_record import RequestRecord
+from trserve.bench.client.response_reading import ResponseReading
 from trserve.bench.load_run import LoadRun
-from trserve.bench.request_record import RequestRecord
-from trserve.bench.response_reading import ResponseReading
 
 
 def bodies() -> Iterator[bytes]:

@@ -22,9 +22,9 @@ from packages.trserve.tests.bench.stream_server import (
     speak,
     threaded_server,
 )
-from packages.trserve.tests.process_state import clear_variables
-from packages.trserve.tests.server_process import server_process
-from trserve.cli import main
+from tests.support.trserve.process_state import clear_variables
+from tests.support.trserve.server_process import server_process
+from trserve.cli.main import main
 
 
 @pytest.fixture(autouse=True)
@@ -362,7 +362,7 @@ def test_ctrl_c_before_the_load(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_imports_nothing_heavy() -> None:
     program = (
         "import json, sys\n"
-        "from trserve.cli import main\n"
+        "from trserve.cli.main import main\n"
         "main(['bench', '--help'])\n"
         "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
     )

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from packages.trserve.tests.server_process import running_server
-from trserve.cli import main
+from tests.support.trserve.server_process import running_server
+from trserve.cli.main import main
 
 
 def counter(page: str, name: str) -> float:

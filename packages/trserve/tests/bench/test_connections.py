@@ -56,7 +56,7 @@ def test_a_response_that_stays_open_after_done_holds_up_nothing(
     goes_on: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether nothing comes any more, or comments without end."""
-    monkeypatch.setattr("trserve.bench.http_client._AFTER_DONE_S", 0.05)
+    monkeypatch.setattr("trserve.bench.client.http_client._AFTER_DONE_S", 0.05)
 
     async def answer(load: Load, exchange: Exchange) -> None:
         await exchange.head()

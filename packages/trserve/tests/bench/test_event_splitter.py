@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trserve.bench.event_splitter import Event, EventSplitter
+from trserve.bench.client.event_splitter import Event, EventSplitter
 
 
 def events(*pieces: bytes) -> list[Event]:

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
-from trserve.bench.failure import failure, failure_of_exception, failure_of_status
+from trserve.bench.client.failure import failure, failure_of_exception, failure_of_status
 
 DEEP = b'{"x":' + b"[" * 100_000  # more than a parser's stack holds
 KEY = ConnectionKey("host", 80, False, True, None, None, None)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from trsched.errors import ConfigError
-from trserve.bench.load_plan import ClosedLoad, LoadOptions, OpenLoad, plan_load
+from trserve.bench.plan.load_plan import ClosedLoad, LoadOptions, OpenLoad, plan_load
 
 AZURE = """TIMESTAMP,ContextTokens,GeneratedTokens
 2023-11-16 18:17:03.9799600,4808,10

@@ -22,8 +22,8 @@ from packages.trserve.tests.bench.server_under_load import (
     until,
 )
 from packages.trserve.tests.bench.stream_server import Exchange
+from trserve.bench.client.response_reading import ResponseReading
 from trserve.bench.load_run import LoadRun
-from trserve.bench.response_reading import ResponseReading
 
 
 def test_latencies_are_the_servers_own() -> None:

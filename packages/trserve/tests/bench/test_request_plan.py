@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from trsched.errors import ConfigError
-from trsched.model_path import resolve_model_path
-from trsched.vocabulary import GgufVocabulary
-from trserve.bench.load_plan import ClosedLoad, OpenLoad
-from trserve.bench.made_up_prompts import WORDS, MadeUpPrompts
-from trserve.bench.request_plan import RequestOptions, RequestPlan, plan_requests, server_url
+from trsched.models.model_path import resolve_model_path
+from trsched.models.vocabulary import GgufVocabulary
+from trserve.bench.plan.load_plan import ClosedLoad, OpenLoad
+from trserve.bench.plan.made_up_prompts import WORDS, MadeUpPrompts
+from trserve.bench.plan.request_plan import RequestOptions, RequestPlan, plan_requests, server_url
 
 SMALL_MODEL = "package://trserve/models/smollm2-slm8.IQ4_NL.gguf"
 NAN = float("nan")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from packages.trserve.tests.bench.stream_server import chunk
-from trserve.bench.failure import Failure
-from trserve.bench.response_reading import ResponseReading
+from trserve.bench.client.failure import Failure
+from trserve.bench.client.response_reading import ResponseReading
 
 DEEP = '{"x":' + "[" * 100_000  # more than a parser's stack holds
 USAGE = {"prompt_tokens": 5, "completion_tokens": 3}

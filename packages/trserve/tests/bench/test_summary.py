@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trsched.errors import ConfigError
-from trserve.bench.failure import Failure
-from trserve.bench.objectives import Objectives, objectives
-from trserve.bench.percentiles import distribution
-from trserve.bench.request_record import RequestRecord
-from trserve.bench.summary import Observed, Summary, notes, summarise
+from trserve.bench.client.failure import Failure
+from trserve.bench.client.request_record import RequestRecord
+from trserve.bench.results.objectives import Objectives, objectives
+from trserve.bench.results.percentiles import distribution
+from trserve.bench.results.summary import Observed, Summary, notes, summarise
 
 
 def record(number: int = 0, **fields: Any) -> RequestRecord:

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from packages.trserve.tests.gateway.running_gateway import RunningGateway, pool, running_gateway
-from packages.trserve.tests.gateway.scripted_upstream import (
+from tests.support.gateway.running_gateway import RunningGateway, pool, running_gateway
+from tests.support.gateway.scripted_upstream import (
     Script,
     ScriptedUpstream,
     UpstreamThread,
     upstream_thread,
 )
-from packages.trserve.tests.gateway.upstream_answers import always, polite
+from tests.support.gateway.upstream_answers import always, polite
 
 Upstreams = Callable[..., list[ScriptedUpstream]]
 Gateways = Callable[..., RunningGateway]

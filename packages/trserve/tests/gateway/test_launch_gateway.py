@@ -15,10 +15,9 @@ import httpx
 import pytest
 import yaml
 
-from packages.trsched.tests.waiting import until
-from packages.trserve.tests.gateway.gate import Gate
-from packages.trserve.tests.gateway.running_gateway import HI, chat_request, pool
-from packages.trserve.tests.gateway.upstream_answers import (
+from tests.support.gateway.gate import Gate
+from tests.support.gateway.running_gateway import HI, chat_request, pool
+from tests.support.gateway.upstream_answers import (
     DONE,
     LAST_CHUNK,
     chat_events,
@@ -26,12 +25,13 @@ from packages.trserve.tests.gateway.upstream_answers import (
     chunked_head,
     play,
 )
-from packages.trserve.tests.process_state import clear_variables, kept_logging
-from packages.trserve.tests.server_process import ServerProcess, running_server, server_process
-from trserve.cli import main
+from tests.support.trserve.process_state import clear_variables, kept_logging
+from tests.support.trserve.server_process import ServerProcess, running_server, server_process
+from tests.support.waiting import until
+from trserve.cli.main import main
 from trserve.gateway import launch
-from trserve.gateway.balancing import Balancing, open_balancing
-from trserve.gateway.config import GatewayConfig
+from trserve.gateway.config.config import GatewayConfig
+from trserve.gateway.pool.balancing import Balancing, open_balancing
 
 FIRST = chat_events(["a"])[0]
 

@@ -10,11 +10,10 @@ import httpx
 import pytest
 import yaml
 
-from packages.trsched.tests.waiting import until
-from packages.trserve.tests.gateway.gate import Gate
-from packages.trserve.tests.gateway.gateway_parts import group_server
-from packages.trserve.tests.gateway.running_gateway import ADMIN, chat_request
-from packages.trserve.tests.gateway.upstream_answers import (
+from tests.support.gateway.gate import Gate
+from tests.support.gateway.gateway_parts import group_server
+from tests.support.gateway.running_gateway import ADMIN, chat_request
+from tests.support.gateway.upstream_answers import (
     DONE,
     LAST_CHUNK,
     chat_events,
@@ -25,7 +24,8 @@ from packages.trserve.tests.gateway.upstream_answers import (
     play,
     polite,
 )
-from trserve.gateway.retry_budget import RetrySettings
+from tests.support.waiting import until
+from trserve.gateway.request.retry_budget import RetrySettings
 
 FIRST = chat_events(["a"])[0]
 URL = "http://127.0.0.1:9"

@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from packages.trsched.tests.waiting import until
-from packages.trserve.tests.gateway.running_gateway import RunningGateway, running_gateway
-from packages.trserve.tests.gateway.steady_answers import steady
+from tests.support.gateway.running_gateway import RunningGateway, running_gateway
+from tests.support.gateway.steady_answers import steady
+from tests.support.waiting import until
 
 pytestmark = [
     pytest.mark.slow,
@@ -33,7 +33,7 @@ ASKED = {"prompt": "hello world", "max_tokens": 12, "temperature": 0, "ignore_eo
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, RunningGateway]]:
     with warnings.catch_warnings(action="ignore"):  # of what SGLang and transformers import
         from benchmarks.serving.sglang_server import server_arguments, sglang_server
-        from packages.trsched.tests.sglang_engine.tiny_models import make_pair
+        from tests.support.sglang.tiny_models import make_pair
 
         small, _ = make_pair(tmp_path_factory.mktemp("tiny"))
     model = {"path": str(small), "dtype": "float32"}

@@ -16,10 +16,10 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packages.trsched.tests.hf_folders import CONTROL, hf_folder
-from trsched.hf_config import read_hf_config
-from trsched.hf_vocabulary import HfVocabulary
-from trserve.tokenizer import Tokenizer
+from tests.support.trsched.hf_folders import CONTROL, hf_folder
+from trsched.models.hf_config import read_hf_config
+from trsched.models.hf_vocabulary import HfVocabulary
+from trserve.server.text.tokenizer import Tokenizer
 
 PARTS = st.sampled_from([*CONTROL, "<think>", "the quick ", "🙂", "e\u0301", " \n", "こ"])
 TEXTS = st.lists(PARTS | st.text(max_size=5), max_size=8).map("".join)

@@ -12,15 +12,15 @@ import msgspec
 import numpy as np
 import typer
 
-from rbalance.bootstrap import Interval
 from rbalance.commands.inputs import labelled_prompts, open_embedder, prices, ratios
 from rbalance.commands.progress import progress
 from rbalance.errors import TrainingError
-from rbalance.evaluation import Evaluation, evaluate
-from rbalance.knn import KnnFit, KnnPredictor
-from rbalance.predictions import Predictions
-from rbalance.predictor_artefact import load_predictor
-from rbalance.training_set import TrainingSet, prompt_digests
+from rbalance.labels.bootstrap import Interval
+from rbalance.labels.training_set import TrainingSet, prompt_digests
+from rbalance.predict.evaluation import Evaluation, evaluate
+from rbalance.predict.knn import KnnFit, KnnPredictor
+from rbalance.predict.predictions import Predictions
+from rbalance.predict.predictor_artefact import load_predictor
 
 _BATCH = 64
 

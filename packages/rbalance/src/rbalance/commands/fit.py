@@ -11,9 +11,9 @@ import typer
 
 from rbalance.commands.inputs import labelled_prompts, names, open_embedder, ratios
 from rbalance.commands.progress import progress
-from rbalance.knn import fit_knn
-from rbalance.predictor_artefact import save_predictor
-from rbalance.training_set import TrainingSet, held_out
+from rbalance.labels.training_set import TrainingSet, held_out
+from rbalance.predict.knn import fit_knn
+from rbalance.predict.predictor_artefact import save_predictor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from rbalance.errors import ConfigError
-from rbalance.labelled_tables import read_labelled
-from rbalance.sentence_embedder import MODEL, Precision, SentenceEmbedder
-from rbalance.training_set import CHARS_PER_TOKEN
+from rbalance.labels.tables import read_labelled
+from rbalance.labels.training_set import CHARS_PER_TOKEN
+from rbalance.predict.sentence_embedder import MODEL, Precision, SentenceEmbedder
 
 if TYPE_CHECKING:
-    from rbalance.evaluation import Price
-    from rbalance.records import LabelledPrompt
+    from rbalance.labels.records import LabelledPrompt
+    from rbalance.predict.evaluation import Price
 
 
 def labelled_prompts(files: Iterable[Path]) -> list[LabelledPrompt]:

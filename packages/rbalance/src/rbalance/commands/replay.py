@@ -8,14 +8,14 @@ from pathlib import Path
 import msgspec
 import typer
 
-from rbalance.batching import BatchLimits, FixedSizing
 from rbalance.cluster import article_cluster
+from rbalance.decide.batching import BatchLimits, FixedSizing
 from rbalance.errors import ConfigError
-from rbalance.policies.registry import open_policy
 from rbalance.policies.route_balance import RouteBalance
 from rbalance.simulator.arrivals import poisson
 from rbalance.simulator.hungarian import HungarianReplay
 from rbalance.simulator.point import ingredients
+from rbalance.simulator.policy_registry import open_policy
 from rbalance.simulator.prompt_pool import PromptPool
 from rbalance.simulator.scheduler import DEPLOYMENTS
 from rbalance.simulator.simulation import Simulation

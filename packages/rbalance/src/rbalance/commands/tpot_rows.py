@@ -10,9 +10,9 @@ import typer
 from rbalance.cluster import article_cluster
 from rbalance.commands.progress import progress
 from rbalance.commands.sweep import rates_of
-from rbalance.policies.registry import open_policy
 from rbalance.simulator.arrivals import poisson
 from rbalance.simulator.point import ingredients
+from rbalance.simulator.policy_registry import open_policy
 from rbalance.simulator.prompt_pool import PromptPool
 from rbalance.simulator.scheduler import DEPLOYMENTS
 from rbalance.simulator.simulation import Simulation

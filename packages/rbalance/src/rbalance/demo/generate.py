@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from rbalance.records import LabelledPrompt
+from rbalance.labels.records import LabelledPrompt
 
 SEED = 7
 PER_KIND = 40

@@ -1,1 +1,1 @@
-"""Ways to decide which instance answers a request, by name: see rbalance.policies.registry."""
+"""Policies that a live balancer can use: which instance answers a request."""

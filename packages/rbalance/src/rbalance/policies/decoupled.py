@@ -11,9 +11,9 @@ import numpy as np
 from rbalance.policies.model_first import ModelChoice
 
 if TYPE_CHECKING:
-    from rbalance.batch import Batch
     from rbalance.cluster import Cluster
-    from rbalance.weights import Weights
+    from rbalance.policies.batch import Batch
+    from rbalance.policies.weights import Weights
 
 
 class Decoupled:

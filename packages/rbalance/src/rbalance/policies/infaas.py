@@ -18,8 +18,8 @@ from rbalance.policies.survivors import survivors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rbalance.batch import Batch
-    from rbalance.instance_state import InstanceState
+    from rbalance.policies.batch import Batch
+    from rbalance.state.instance_state import InstanceState
 
 
 class Infaas:

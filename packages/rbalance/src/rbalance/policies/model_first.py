@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rbalance.batch import Batch
-    from rbalance.instance_state import InstanceState
+    from rbalance.policies.batch import Batch
     from rbalance.policies.dispatch import Dispatch
+    from rbalance.state.instance_state import InstanceState
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from rbalance.policies.model_first import ModelChoice
 
 if TYPE_CHECKING:
-    from rbalance.batch import Batch
+    from rbalance.policies.batch import Batch
 
 
 @dataclass(frozen=True, slots=True)

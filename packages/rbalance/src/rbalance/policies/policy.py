@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rbalance.batch import Batch
-    from rbalance.instance_state import InstanceState
+    from rbalance.policies.batch import Batch
+    from rbalance.state.instance_state import InstanceState
 
 NO_INSTANCE = -1
 
@@ -28,8 +28,8 @@ class Placements:
     rerouted: requests whose policy chose a model without an open instance and that go elsewhere.
     relaxed: placed above their ceilings, as the policy's rules allow.
     unusable: predictions that were not finite, for which a prior stood in.
-    terms: float64 [R, 6], for each request's instance what rbalance.terms.Terms names, in its order
-    (NaN without an instance); None from a policy that has no scores.
+    terms: float64 [R, 6], for each request's instance what `policies.terms.Terms` names, in its
+    order (NaN without an instance); None from a policy that has no scores.
     """
 
     instance: NDArray[np.int32]

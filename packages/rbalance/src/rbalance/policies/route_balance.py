@@ -16,11 +16,11 @@ from trcore import AssignRules, assign
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rbalance.batch import Batch
-    from rbalance.instance_state import InstanceState
-    from rbalance.predictions import Prior
+    from rbalance.policies.batch import Batch
+    from rbalance.policies.weights import Weights
+    from rbalance.predict.predictions import Prior
+    from rbalance.state.instance_state import InstanceState
     from rbalance.tpot.model import TpotModel
-    from rbalance.weights import Weights
     from trcore import Assigned, InstanceView
 
 

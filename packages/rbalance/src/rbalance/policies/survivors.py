@@ -9,8 +9,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rbalance.batch import Batch
-    from rbalance.instance_state import InstanceState
+    from rbalance.policies.batch import Batch
+    from rbalance.state.instance_state import InstanceState
 
 
 def survivors(batch: Batch, state: InstanceState) -> NDArray[np.bool_]:

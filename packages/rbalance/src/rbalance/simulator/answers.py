@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rbalance.cluster import Cluster
-    from rbalance.instance_state import InstanceState
     from rbalance.simulator.outcome import Outcome
     from rbalance.simulator.workload import Workload
+    from rbalance.state.instance_state import InstanceState
 
 
 @dataclass(slots=True)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from rbalance.bootstrap import mean_interval
 from rbalance.errors import MissingExtraError
+from rbalance.labels.bootstrap import mean_interval
 from rbalance.policies.policy import NO_INSTANCE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rbalance.batch import Batch
+    from rbalance.policies.batch import Batch
     from rbalance.policies.policy import Placements
     from rbalance.policies.route_balance import RouteBalance
     from rbalance.simulator.simulation import Gateway

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rbalance.errors import TrainingError
-from rbalance.knn import KnnPredictor, fit_knn
-from rbalance.predictions import Predictions
+from rbalance.labels.training_set import CHARS_PER_TOKEN, TrainingSet, held_out
+from rbalance.predict.knn import KnnPredictor, fit_knn
+from rbalance.predict.predictions import Predictions
 from rbalance.simulator.prompt_pool import PromptPool
-from rbalance.training_set import CHARS_PER_TOKEN, TrainingSet, held_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from rbalance.embedder import Embedder
-    from rbalance.records import LabelledPrompt
+    from rbalance.labels.records import LabelledPrompt
+    from rbalance.predict.embedder import Embedder
 
 _BATCH = 64
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rbalance.batching import AdaptiveSizing, BatchLimits, BatchSizing, FixedSizing
+from rbalance.decide.batching import AdaptiveSizing, BatchLimits, BatchSizing, FixedSizing
 
 SERIAL_S = 0.077
 

@@ -1,7 +1,7 @@
 """The discrete-event simulation: arrivals, decisions and tokens in order of their virtual time.
 
-Batches are formed by rbalance.batching, decided by a policy and accounted for by an InstanceState,
-all of them as a live gateway has them; only time, prompts' predictions and instances are simulated.
+Batches are formed by `decide.batching`, decided by a policy and accounted for by an InstanceState,
+all of them as a live gateway has them; only time, predictions and instances are simulated.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rbalance.batching import BatchQueue
+from rbalance.decide.batching import BatchQueue
+from rbalance.decide.slo_controller import SloController
 from rbalance.errors import ConfigError
-from rbalance.instance_state import InstanceState
 from rbalance.policies.policy import NO_INSTANCE
 from rbalance.simulator.answers import Answers
 from rbalance.simulator.instance import Sequence, SimulatedInstance
 from rbalance.simulator.outcome import Outcome
-from rbalance.slo_controller import SloController
-from rbalance.telemetry import Telemetry
+from rbalance.state.instance_state import InstanceState
+from rbalance.state.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rbalance.cluster import Cluster
+    from rbalance.decide.slo_controller import SloSettings
     from rbalance.policies.policy import Placements, Policy
     from rbalance.policies.route_balance import RouteBalance
     from rbalance.simulator.scheduler import Scheduler
     from rbalance.simulator.workload import Workload
-    from rbalance.slo_controller import SloSettings
 
 TELEMETRY_S = 0.2
 SLO_EVERY_S = 1.0

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rbalance.batch import Batch
 from rbalance.errors import ConfigError
-from rbalance.predictions import Predictions
+from rbalance.policies.batch import Batch
+from rbalance.predict.predictions import Predictions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from rbalance.predictions import Prior
+    from rbalance.predict.predictions import Prior
     from rbalance.simulator.arrivals import Trace
 
 MAX_TOKENS = 4096

@@ -3,7 +3,7 @@
 This package knows no engine. An installed package offers its engines by an entry point::
 
     [project.entry-points."trrouters.pairs"]
-    trserve = "trserve.training_pair:open_training_pair"
+    trserve = "trserve.server.training_pair:open_training_pair"
 
 called as ``open_training_pair(name, sequences=16, context=512)`` and returning a
 :class:`TrainingPair`. Anything with the methods of :class:`PairEngine` will do.

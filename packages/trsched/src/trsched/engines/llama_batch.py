@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trsched.engines.llamacpp_library import api
+from trsched.models.llamacpp_library import api
 
 
 class Batch:

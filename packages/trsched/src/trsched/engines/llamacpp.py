@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from trsched.engines import llamacpp_library as library  # isort: skip  (before torch: see there)
+from trsched.models import llamacpp_library as library  # isort: skip  (before torch: see there)
 
 import numpy as np
 import torch
@@ -24,10 +24,10 @@ from trrouters import LogitsOutput, Need
 from trsched.engines.base import Capacity, EngineSpec, StepResult
 from trsched.engines.embedding_table import EmbeddingTable
 from trsched.engines.llama_batch import Batch
+from trsched.engines.sampling import sample, token_logprobs
 from trsched.errors import EngineError
+from trsched.models.vocabulary import GgufVocabulary
 from trsched.request import SamplingParams, TokenLogprobs
-from trsched.sampling import sample, token_logprobs
-from trsched.vocabulary import GgufVocabulary
 
 api = library.api
 

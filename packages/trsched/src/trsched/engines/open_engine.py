@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable
 
 from trrouters import Need
-from trsched.check import GroupPlan
-from trsched.config import ProfileModel
 from trsched.engines.base import Engine
 from trsched.errors import ConfigError
-from trsched.sglang_model import SglangModel
-from trsched.vocabulary import GgufVocabulary
+from trsched.models.vocabulary import GgufVocabulary
+from trsched.plan.check import GroupPlan
+from trsched.plan.config import ProfileModel
+from trsched.plan.sglang_model import SglangModel
 
 
 def open_engine(
@@ -46,7 +46,7 @@ def open_engine(
 
         return open_sglang(plan, index, outputs, rank=rank, meeting_port=meeting_port)
     from trsched.engines.llamacpp import LlamaCppEngine
-    from trsched.engines.requantize import QuantizeError, cached_requantize
+    from trsched.models.requantize import QuantizeError, cached_requantize
 
     path = plan.paths[index]
     assert path is not None

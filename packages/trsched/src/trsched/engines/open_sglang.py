@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from trrouters import Need
-from trsched.check import GroupPlan
 from trsched.engines.base import Engine
 from trsched.errors import ConfigError
-from trsched.sglang_model import SglangModel
+from trsched.plan.check import GroupPlan
+from trsched.plan.sglang_model import SglangModel
 
 
 def require_sglang(field: str) -> None:

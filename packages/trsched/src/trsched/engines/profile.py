@@ -11,10 +11,10 @@ import numpy as np
 
 from trrouters import LogitsOutput
 from trrouters.draws import uniform
-from trsched.clock import Clock, WallClock
-from trsched.config import ProfileModel
 from trsched.engines.base import Capacity, EngineSpec, StepResult
+from trsched.engines.clock import Clock, WallClock
 from trsched.errors import EngineError
+from trsched.plan.config import ProfileModel
 from trsched.request import SamplingParams, TokenLogprobs
 
 _PRINTABLE = range(32, 127)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from trsched.stats import TuningStatus
-from trsched.step_counters import StepCounters
-from trsched.thresholds import Thresholds
+from trsched.shared.counters import TuningStatus
+from trsched.shared.step_counters import StepCounters
+from trsched.shared.thresholds import Thresholds
 from trsched.tuning.latency_estimate import LatencyEstimate
 from trsched.tuning.optimum import Optimum, Situation, optimum
 from trsched.tuning.routing_estimate import RoutingEstimate

@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from trsched.active_count import ActiveCount
-from trsched.stats import SubserverStats, TuningStatus
+from trsched.shared.active_count import ActiveCount
+from trsched.shared.counters import SubserverStats, TuningStatus
 from trsched.tuning.tuner import Tuner
 
 POLL_S = 0.2

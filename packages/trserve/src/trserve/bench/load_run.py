@@ -11,8 +11,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from trserve.bench.request_record import RequestRecord
-from trserve.bench.response_reading import ResponseReading
+from trserve.bench.client.request_record import RequestRecord
+from trserve.bench.client.response_reading import ResponseReading
 
 Serve = Callable[[bytes, ResponseReading], Awaitable[None]]
 

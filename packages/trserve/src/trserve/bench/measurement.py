@@ -12,15 +12,15 @@ from typing import Any
 
 import uvloop
 
-from trserve.bench.http_client import HttpClient
+from trserve.bench.client.http_client import HttpClient
 from trserve.bench.live_view import live_view
-from trserve.bench.load_plan import ClosedLoad, OpenLoad
 from trserve.bench.load_run import LoadRun
 from trserve.bench.loop_lag import LoopLag
 from trserve.bench.open_files import allow_many_files
-from trserve.bench.request_plan import RequestPlan
-from trserve.bench.summary import Observed
-from trserve.stop_signals import StopSignals
+from trserve.bench.plan.load_plan import ClosedLoad, OpenLoad
+from trserve.bench.plan.request_plan import RequestPlan
+from trserve.bench.results.summary import Observed
+from trserve.http.stop_signals import StopSignals
 
 _WARM_UP_AT_ONCE = 8
 

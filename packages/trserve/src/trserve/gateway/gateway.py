@@ -13,29 +13,29 @@ import structlog
 from starlette.types import Scope
 
 from rbalance import AdaptiveSizing, Balancer, BalancerStats, NaturalSizing
-from trserve.errors import ApiError
-from trserve.gateway.balancing import Balancing
-from trserve.gateway.client_keys import ClientKeys
-from trserve.gateway.dispatcher import Dispatcher
-from trserve.gateway.gateway_metrics import GatewayMetrics
-from trserve.gateway.health_checker import HealthChecker
-from trserve.gateway.instance_rows import instance_rows
-from trserve.gateway.pool import Pool
-from trserve.gateway.retry_budget import RetryBudget
-from trserve.gateway.route_requests import RouteRequests
-from trserve.gateway.telemetry_scraper import TelemetryScraper
-from trserve.gateway.tracing import Tracing
-from trserve.gateway.watchdog import Watchdog
+from trserve.gateway.access.client_keys import ClientKeys
+from trserve.gateway.metrics.gateway_metrics import GatewayMetrics
+from trserve.gateway.metrics.instance_rows import instance_rows
+from trserve.gateway.metrics.tracing import Tracing
+from trserve.gateway.pool.balancing import Balancing
+from trserve.gateway.pool.health_checker import HealthChecker
+from trserve.gateway.pool.pool import Pool
+from trserve.gateway.pool.telemetry_scraper import TelemetryScraper
+from trserve.gateway.request.dispatcher import Dispatcher
+from trserve.gateway.request.retry_budget import RetryBudget
+from trserve.gateway.request.route_requests import RouteRequests
+from trserve.gateway.request.watchdog import Watchdog
+from trserve.http.errors import ApiError
 
 if TYPE_CHECKING:
     from rbalance import RouteRequest
-    from rbalance.explain import Explanation
-    from trserve.gateway.config import InstanceSpec
-    from trserve.gateway.deployment import GatewayDeployment
-    from trserve.gateway.instance import Instance
-    from trserve.gateway.local_groups import GroupServer
-    from trserve.gateway.telemetry_text import Reading
-    from trserve.gateway.trip import Trip
+    from rbalance.decide.explain import Explanation
+    from trserve.gateway.config.config import InstanceSpec
+    from trserve.gateway.config.deployment import GatewayDeployment
+    from trserve.gateway.pool.instance import Instance
+    from trserve.gateway.pool.local_groups import GroupServer
+    from trserve.gateway.pool.telemetry_text import Reading
+    from trserve.gateway.request.trip import Trip
 
 _log = structlog.get_logger("trserve.gateway")
 

@@ -15,24 +15,24 @@ import structlog
 import uvloop
 
 from trsched.errors import ConfigError
-from trserve.gateway.app import create_gateway_app
-from trserve.gateway.balancing import open_balancing
-from trserve.gateway.client_keys import ClientKeys
+from trserve.gateway.access.client_keys import ClientKeys
 from trserve.gateway.gateway import Gateway
-from trserve.gateway.instance import key_of
-from trserve.gateway.local_groups import GroupServer, LocalGroup, check_group
+from trserve.gateway.http.app import create_gateway_app
+from trserve.gateway.metrics.tracing_setup import tracing_from_environment
+from trserve.gateway.pool.balancing import open_balancing
+from trserve.gateway.pool.instance import key_of
+from trserve.gateway.pool.local_groups import GroupServer, LocalGroup, check_group
 from trserve.gateway.reload import reload
-from trserve.gateway.tracing_setup import tracing_from_environment
-from trserve.http_server import HttpServer, finish
-from trserve.listener import listen, reserve, url_of
-from trserve.logs import configure_logging
-from trserve.ready_file import ReadyFile, ready_file
-from trserve.settings import unknown_variables
-from trserve.stop_signals import StopSignals
+from trserve.http.listener import listen, reserve, url_of
+from trserve.http.logs import configure_logging
+from trserve.http.ready_file import ReadyFile, ready_file
+from trserve.http.stop_signals import StopSignals
+from trserve.http.uvicorn_server import HttpServer, finish
+from trserve.settings.server_settings import unknown_variables
 
 if TYPE_CHECKING:
-    from trserve.gateway.balancing import Balancing
-    from trserve.gateway.deployment import GatewayDeployment
+    from trserve.gateway.config.deployment import GatewayDeployment
+    from trserve.gateway.pool.balancing import Balancing
 
 _COLLECT_AFTER = 10_000  # objects; Python's default is 700
 

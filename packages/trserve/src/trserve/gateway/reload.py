@@ -9,14 +9,14 @@ import msgspec
 import structlog
 
 from trsched.errors import ConfigError
-from trserve.settings import GatewaySettings
+from trserve.settings.server_settings import GatewaySettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from trserve.gateway.config import GatewayConfig, InstanceSpec
+    from trserve.gateway.config.config import GatewayConfig, InstanceSpec
     from trserve.gateway.gateway import Gateway
-    from trserve.gateway.instance import Instance
+    from trserve.gateway.pool.instance import Instance
 
 _log = structlog.get_logger("trserve.gateway")
 

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from trrouters import LogitsOutput, Need
 from trsched.engines.base import Capacity, EngineSpec, StepResult
+from trsched.engines.sampling import token_logprobs
 from trsched.engines.sglang import contract, cpu_shims
 from trsched.engines.sglang.sampling_seed import sampling_seed
 from trsched.engines.sglang.settings import SglangSettings, server_arguments
 from trsched.errors import EngineError
 from trsched.request import SamplingParams, TokenLogprobs
-from trsched.sampling import token_logprobs
 
 
 class SglangEngine:

@@ -1,0 +1,1 @@
+"""The live loop: requests become batches, batches are predicted and decided."""

@@ -1,0 +1,1 @@
+"""Labelled prompts: what predictors are fitted to and judged by."""

@@ -1,0 +1,1 @@
+"""What is known of each instance: requests in flight, telemetry, features for TPOT."""

@@ -1,0 +1,1 @@
+"""Where subservers run: as threads, as processes, and the processes of further ranks."""

@@ -1,0 +1,1 @@
+"""A group's configuration, checked: models, routers, KV memory, before weights are loaded."""

@@ -1,0 +1,1 @@
+"""Memory that the subservers of a group share: counters, thresholds, turns."""

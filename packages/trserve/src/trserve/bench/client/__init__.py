@@ -1,0 +1,1 @@
+"""One request of a load: sent, read as it streams in, recorded."""

@@ -1,0 +1,1 @@
+"""A load made definite before anything is sent: when, and what."""

@@ -1,0 +1,1 @@
+"""A load in numbers, and how they look."""

@@ -1,0 +1,1 @@
+"""The `trserve` command: declarations here, what commands do in `commands`."""

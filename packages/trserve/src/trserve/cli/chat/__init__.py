@@ -1,0 +1,1 @@
+"""`trserve chat`: a streaming client and how a conversation looks."""

@@ -1,0 +1,1 @@
+"""What the commands do; `trserve.cli.main` declares them."""

@@ -1,0 +1,1 @@
+"""What a gateway is made of, from its file, flags and environment; checked."""

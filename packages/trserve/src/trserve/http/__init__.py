@@ -1,0 +1,1 @@
+"""What every HTTP server here shares: errors, middleware, sockets, signals, logs."""

@@ -1,0 +1,1 @@
+"""OpenAI's API as data: requests, responses, errors, limits; nothing that generates."""

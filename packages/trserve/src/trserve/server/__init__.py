@@ -1,0 +1,1 @@
+"""`trserve launch`: one group of models behind HTTP."""

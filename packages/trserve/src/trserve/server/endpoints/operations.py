@@ -1,0 +1,67 @@
+"""For those who run the server: `GET /health` and `GET /metrics`, both without a key."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.responses import Response
+
+from trsched.shared.counters import GroupStatus
+from trserve.openai.schemas.server_responses import Health, SubserverHealth
+from trserve.server.endpoints.current_serving import CurrentServing
+
+router = APIRouter(tags=["operations"])
+
+
+@router.get(
+    "/health",
+    summary="Can it answer?",
+    response_model=Health,
+    responses={503: {"model": Health, "description": "Draining, or no model is left"}},
+)
+async def health(serving: CurrentServing) -> Response:
+    """200 when requests are taken, 503 when not; in both cases with the state of every model."""
+    report = _report(serving.group.status())
+    return Response(
+        report.model_dump_json(),
+        status_code=200 if report.status in ("ok", "degraded") else 503,
+        media_type="application/json",
+    )
+
+
+@router.get(
+    "/metrics",
+    summary="Prometheus metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def metrics(serving: CurrentServing) -> Response:
+    """Prometheus' text format."""
+    return Response(serving.metrics.page(), headers={"content-type": CONTENT_TYPE_LATEST})
+
+
+def _report(status: GroupStatus) -> Health:
+    alive = [subserver.alive for subserver in status.subservers]
+    if not any(alive):
+        state = "unavailable"
+    elif status.draining:
+        state = "draining"
+    else:
+        state = "ok" if all(alive) else "degraded"
+    return Health.model_validate(
+        {
+            "status": state,
+            "queued": status.queued,
+            "active": status.active,
+            "subservers": [
+                SubserverHealth(
+                    name=subserver.name,
+                    alive=subserver.alive,
+                    waiting=subserver.waiting,
+                    running=subserver.running,
+                    pending=subserver.pending,
+                )
+                for subserver in status.subservers
+            ],
+        }
+    )

@@ -1,0 +1,1 @@
+"""The metrics page of `trserve launch`."""

@@ -1,0 +1,1 @@
+"""Text and tokens: vocabulary, chat template, stop strings."""

@@ -1,0 +1,1 @@
+"""Settings of servers: from flags, environment, files and defaults."""

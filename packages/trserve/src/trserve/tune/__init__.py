@@ -1,0 +1,1 @@
+"""`trserve profile` and `trserve tune`: latencies measured, thresholds found."""

@@ -33,9 +33,11 @@ WHOLE  := $(if $(T)$(ARGS),,yes)
 PACKAGES := trcore trrouters rbalance trsched trserve
 PURE     := $(filter-out trcore,$(PACKAGES))
 
-# llama.cpp without the parts nobody here needs; set CMAKE_ARGS yourself for Metal, CUDA or BLAS
+# llama.cpp without the parts nobody here needs, and without AMX, whose code crashes on many Intel
+# servers (llama.cpp #20824, #26954); set CMAKE_ARGS yourself for Metal, CUDA or BLAS
 LLAMA_CMAKE_ARGS := -DLLAVA_BUILD=OFF -DLLAMA_BUILD_TOOLS=OFF \
-  -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_SERVER=OFF
+  -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_SERVER=OFF \
+  -DCMAKE_C_FLAGS=-U__AMX_INT8__ -DCMAKE_CXX_FLAGS=-U__AMX_INT8__
 
 # Its wheel is kept beside other checkouts' for the next .venv: pip's own cache would not tell one
 # built with these arguments from one built with others.

@@ -16,8 +16,8 @@ from fastapi import FastAPI
 
 from tests.support.trserve.scripted_group import ScriptedGroup, ScriptVocabulary
 from trserve.server.app import create_app
-from trserve.server.bridge import Bridge
-from trserve.server.serving import Serving
+from trserve.server.group.event_delivery import EventDelivery
+from trserve.server.group.served_group import ServedGroup
 
 
 class _Server(uvicorn.Server):
@@ -30,9 +30,9 @@ class _Server(uvicorn.Server):
         self.is_up.set()
 
 
-def serve(serving: Serving) -> AbstractContextManager[str]:
+def serve(served: ServedGroup) -> AbstractContextManager[str]:
     """The URL of a server of that group while it runs."""
-    return serve_app(create_app(serving))
+    return serve_app(create_app(served))
 
 
 @contextmanager
@@ -59,7 +59,7 @@ class Demo:
 
     url: str
     group: ScriptedGroup
-    serving: Serving
+    served: ServedGroup
     http: httpx.Client
     _clients: list[openai.OpenAI] = field(default_factory=list)
 
@@ -89,12 +89,12 @@ def demo_server(
     vocabulary: ScriptVocabulary | None = None, context: int = 512, **serving_options: Any
 ) -> Iterator[Demo]:
     """A scripted group behind a real socket."""
-    bridge = Bridge()
-    group = ScriptedGroup(bridge.deliver, vocabulary, context)
+    delivery = EventDelivery()
+    group = ScriptedGroup(delivery.deliver, vocabulary, context)
     try:
-        serving = Serving(group, bridge, **serving_options)
-        with serve(serving) as url, httpx.Client(base_url=url, timeout=20) as http:
-            demo = Demo(url, group, serving, http)
+        served = ServedGroup(group, delivery, **serving_options)
+        with serve(served) as url, httpx.Client(base_url=url, timeout=20) as http:
+            demo = Demo(url, group, served, http)
             try:
                 yield demo
             finally:

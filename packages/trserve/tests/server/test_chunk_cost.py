@@ -8,12 +8,12 @@ from typing import Any
 from tests.support.trserve.scripted_group import ScriptedGroup
 from trsched.loops.stream import Stream
 from trsched.request import Event, FinalEvent, GenerateRequest, TokenEvent
-from trserve.server.bridge import Bridge
-from trserve.server.response.answer import EventStream
+from trserve.server.group.event_delivery import EventDelivery
+from trserve.server.group.served_group import ServedGroup
 from trserve.server.response.chunk_writer import CHAT_CHUNK, ChunkWriter
-from trserve.server.response.generation import Generation
-from trserve.server.response.order import Order
-from trserve.server.serving import Serving
+from trserve.server.response.event_stream import EventStream
+from trserve.server.response.prepared_request import PreparedRequest
+from trserve.server.response.running_request import RunningRequest
 
 STREAMS = 16
 TOKENS = 200
@@ -29,10 +29,10 @@ class _Silent(ScriptedGroup):
         del stream, reason
 
 
-def _answers(serving: Serving) -> list[EventStream]:
-    def order(i: int) -> Order:
+def _responses(served: ServedGroup) -> list[EventStream]:
+    def prepared(i: int) -> PreparedRequest:
         request = GenerateRequest(request_id=str(i), prompt_ids=[1], max_tokens=TOKENS)
-        return Order(
+        return PreparedRequest(
             id=f"chatcmpl-{i:032}",
             request_id=str(i),
             created=1,
@@ -48,17 +48,17 @@ def _answers(serving: Serving) -> list[EventStream]:
 
     return [
         EventStream(
-            Generation(serving, order(i)),
-            ChunkWriter(order(i), CHAT_CHUNK, serving.fingerprint, None),
+            RunningRequest(served, prepared(i)),
+            ChunkWriter(prepared(i), CHAT_CHUNK, served.fingerprint, None),
         )
         for i in range(STREAMS)
     ]
 
 
-async def _run(serving: Serving, bridge: Bridge) -> int:
+async def _run(served: ServedGroup, delivery: EventDelivery) -> int:
     """16 streams, a token for each in every turn: 3200 chunks from `deliver` to ASGI's `send`."""
     sends = 0
-    bridge.bind(asyncio.get_running_loop())
+    delivery.bind(asyncio.get_running_loop())
 
     async def send(message: Any) -> None:
         nonlocal sends
@@ -67,15 +67,17 @@ async def _run(serving: Serving, bridge: Bridge) -> int:
     async def receive() -> Any:
         await asyncio.Event().wait()
 
-    answers = _answers(serving)
-    tasks = [asyncio.create_task(answer({"type": "http"}, receive, send)) for answer in answers]
+    responses = _responses(served)
+    tasks = [
+        asyncio.create_task(response({"type": "http"}, receive, send)) for response in responses
+    ]
     await asyncio.sleep(0)
-    streams = [next(iter(answer.generation.streams)) for answer in answers]
+    streams = [next(iter(response.running.streams)) for response in responses]
     for position in range(TOKENS):
         events: list[Event] = [TokenEvent(position, 97 + position % 26, position % 2)]
         if position == TOKENS - 1:
             events.append(FinalEvent(reason="length"))
-        bridge.deliver([(stream, list(events)) for stream in streams])
+        delivery.deliver([(stream, list(events)) for stream in streams])
         for _ in range(3):  # the wake-up, the tasks' turn, their sends
             await asyncio.sleep(0)
     await asyncio.gather(*tasks)
@@ -83,10 +85,10 @@ async def _run(serving: Serving, bridge: Bridge) -> int:
 
 
 def test_chunks_in_process(benchmark: Any) -> None:
-    bridge = Bridge()
-    group = _Silent(bridge.deliver)
-    serving = Serving(group, bridge)
-    sends = benchmark(lambda: asyncio.run(_run(serving, bridge)))
+    delivery = EventDelivery()
+    group = _Silent(delivery.deliver)
+    served = ServedGroup(group, delivery)
+    sends = benchmark(lambda: asyncio.run(_run(served, delivery)))
     group.close()
     assert sends == STREAMS * (TOKENS + 1)
     if benchmark.stats is not None:

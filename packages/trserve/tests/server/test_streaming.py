@@ -34,7 +34,7 @@ def test_plain_stream_is_plain_openai(demo: Demo) -> None:
     for event in (first, *texts, last):
         assert "usage" not in event
         assert event["object"] == "chat.completion.chunk"
-        assert event["system_fingerprint"] == demo.serving.fingerprint
+        assert event["system_fingerprint"] == demo.served.fingerprint
         OpenAIChunk.model_validate(event)
         ChatCompletionChunk.model_validate(event)
 

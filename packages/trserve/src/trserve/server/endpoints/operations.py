@@ -7,8 +7,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import Response
 
 from trsched.shared.counters import GroupStatus
-from trserve.openai.schemas.server_responses import Health, SubserverHealth
-from trserve.server.endpoints.current_serving import CurrentServing
+from trserve.openai.schemas.health import Health, SubserverHealth
+from trserve.server.endpoints.dependencies import CurrentGroup
 
 router = APIRouter(tags=["operations"])
 
@@ -19,9 +19,9 @@ router = APIRouter(tags=["operations"])
     response_model=Health,
     responses={503: {"model": Health, "description": "Draining, or no model is left"}},
 )
-async def health(serving: CurrentServing) -> Response:
+async def health(served: CurrentGroup) -> Response:
     """200 when requests are taken, 503 when not; in both cases with the state of every model."""
-    report = _report(serving.group.status())
+    report = _report(served.group.status())
     return Response(
         report.model_dump_json(),
         status_code=200 if report.status in ("ok", "degraded") else 503,
@@ -35,9 +35,9 @@ async def health(serving: CurrentServing) -> Response:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-async def metrics(serving: CurrentServing) -> Response:
+async def metrics(served: CurrentGroup) -> Response:
     """Prometheus' text format."""
-    return Response(serving.metrics.page(), headers={"content-type": CONTENT_TYPE_LATEST})
+    return Response(served.metrics.page(), headers={"content-type": CONTENT_TYPE_LATEST})
 
 
 def _report(status: GroupStatus) -> Health:

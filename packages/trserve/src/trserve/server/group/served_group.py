@@ -12,13 +12,13 @@ from trsched.models.vocabulary import Vocabulary
 from trsched.plan.config import GroupConfig
 from trsched.request import FinishReason, GenerateRequest
 from trsched.shared.counters import GroupStatus
-from trserve.openai.limits import Limits
-from trserve.server.bridge import Bridge
-from trserve.server.metrics.http_metrics import Metrics
+from trserve.openai.request_limits import RequestLimits
+from trserve.server.group.event_delivery import EventDelivery
+from trserve.server.metrics.http_metrics import HttpMetrics
 from trserve.server.text.tokenizer import Tokenizer
 
 
-class ServedGroup(Protocol):
+class RunningGroup(Protocol):
     """The part of `trsched.group.Group` that the HTTP side uses."""
 
     config: GroupConfig
@@ -35,35 +35,47 @@ class ServedGroup(Protocol):
         """A snapshot."""
 
 
-class Serving:
-    """Built once the group is open, whose events `bridge.deliver` must receive.
+class ServedGroup:
+    """Built once the group is open, whose events `delivery.deliver` must receive.
 
-        bridge = Bridge()
-        group = Group.open(config, deliver=bridge.deliver)
-        app = create_app(Serving(group, bridge, api_key=...))
+        delivery = EventDelivery()
+        group = Group.open(config, deliver=delivery.deliver)
+        app = create_app(ServedGroup(group, delivery, api_key=...))
 
-    served_name: the model's name for clients (default: the group's). api_key: what clients must
-    send as bearer token; None lets everyone in. The group is closed by whoever opened it.
+    The group is closed by whoever opened it.
+
+    group: runs the models.
+    delivery: where events of requests arrive.
+    name: the model's for clients.
+    api_key: what clients must send as bearer token; None lets everyone in.
+    limits: what a client may ask for.
+    created: when, in seconds since 1970.
+    models: the group's, by name.
+    tokenizer: of the vocabulary that they share.
+    context: most tokens of a prompt and its output.
+    metrics: of the HTTP side and the group.
+    fingerprint: changes with the vocabulary and the group's configuration.
     """
 
     def __init__(
         self,
-        group: ServedGroup,
-        bridge: Bridge,
+        group: RunningGroup,
+        delivery: EventDelivery,
         *,
         served_name: str | None = None,
         api_key: str | None = None,
-        limits: Limits | None = None,
+        limits: RequestLimits | None = None,
     ) -> None:
+        """served_name: what clients call the model; the group's name by default."""
         self.group = group
-        self.bridge = bridge
+        self.delivery = delivery
         self.name = served_name or group.config.name
         self.api_key = api_key
-        self.limits = limits or Limits()
+        self.limits = limits or RequestLimits()
         self.created = int(time.time())
         self.models = [model.name for model in group.config.models]
         self.tokenizer = Tokenizer(group.vocabulary)
         self.context = min(group.config.context, group.vocabulary.context_length)
-        self.metrics = Metrics(group.status, self.models)
+        self.metrics = HttpMetrics(group.status, self.models)
         digest = hashlib.sha256(repr((group.vocabulary.fingerprint, group.config)).encode())
         self.fingerprint = "fp_" + digest.hexdigest()[:12]

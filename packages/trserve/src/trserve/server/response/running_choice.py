@@ -1,4 +1,4 @@
-"""One choice of a response in the making: the group's events in, text and tokens out."""
+"""One choice as it is generated: the group's events in, text and tokens out."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from trserve.server.text.tokenizer import Tokenizer
 GoodEnd = Literal["stop", "length"]
 
 
-class Choice:
+class RunningChoice:
     """Fed by `receive`, emptied by `take`.
 
+    index: the choice's place in the response.
     tokens_by_model: tokens that count, those of a stop string and the stop token among them.
-    final: the final event, once it came. stopped: a stop string was found, so later tokens do not
-    count. first_at, last_at: when the first and the last token came, in seconds.
+    final: the final event, once it came.
+    stopped: a stop string was found, so later tokens do not count.
+    first_at: when the first token came, in seconds of `time.perf_counter`; None before.
+    last_at: when the last token came, likewise.
     """
 
     __slots__ = (

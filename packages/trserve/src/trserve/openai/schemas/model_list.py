@@ -1,4 +1,4 @@
-"""Answers of the endpoints that generate nothing, and the error object."""
+"""`GET /v1/models`: the names that clients may ask for, and what answers under each."""
 
 from __future__ import annotations
 
@@ -9,27 +9,15 @@ from pydantic import BaseModel, Field
 from trserve.openai.schemas.choice_extension import is_none
 
 
-class ErrorDetail(BaseModel):
-    """What went wrong. param: path of the field at fault. code: stable, for programs."""
-
-    message: str
-    type: str
-    param: str | None
-    code: str | None
-
-
-class ErrorResponse(BaseModel):
-    """Every answer that is not 2xx."""
-
-    error: ErrorDetail
-
-
 class RoutingThreshold(BaseModel):
     """What `tokenrouter.threshold` of a request replaces.
 
-    name: of the router's setting. value: what holds for requests without one; the configuration may
-    have it outside of the range for requests, `low` to `high`; null from a gateway whose instances
-    have different ones. meaning: one sentence for people.
+    name: of the router's setting.
+    value: what holds for requests without one; the configuration may have it outside of the range
+        for requests, `low` to `high`; null from a gateway whose instances have different ones.
+    low: the least that a request may name.
+    high: the most.
+    meaning: one sentence for people.
     """
 
     name: str
@@ -51,7 +39,7 @@ class NameCard(BaseModel):
     """A name that clients may ask for.
 
     tokenrouter: only there where each instance that may answer is an entry of a local group, all
-    with the same models and router.
+        with the same models and router.
     """
 
     id: str
@@ -79,22 +67,3 @@ class ModelList(BaseModel):
 
     object: Literal["list"] = "list"
     data: list[ModelCard]
-
-
-class SubserverHealth(BaseModel):
-    """One model of the group."""
-
-    name: str
-    alive: bool
-    waiting: int
-    running: int
-    pending: int
-
-
-class Health(BaseModel):
-    """`ok`; `degraded`: some model died, others answer; `unavailable`: none is left."""
-
-    status: Literal["ok", "degraded", "draining", "unavailable"]
-    queued: int
-    active: int
-    subservers: list[SubserverHealth]

@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from trsched.group import Group
-from trserve.openai.limits import Limits
-from trserve.server.bridge import Bridge
+from trserve.openai.request_limits import RequestLimits
 from trserve.server.deployment import Deployment
-from trserve.server.serving import Serving
+from trserve.server.group.event_delivery import EventDelivery
+from trserve.server.group.served_group import ServedGroup
 
 
-def open_serving(deployment: Deployment, report: Callable[[str], None]) -> tuple[Group, Serving]:
+def open_served_group(
+    deployment: Deployment, report: Callable[[str], None]
+) -> tuple[Group, ServedGroup]:
     """Load everything; takes seconds. Raises ConfigError.
 
     report: gets a line for whatever is worth logging. The group is the caller's to close.
     """
     server = deployment.server
-    bridge = Bridge()
-    group = Group.open(deployment.group, deliver=bridge.deliver, report=report)
+    delivery = EventDelivery()
+    group = Group.open(deployment.group, deliver=delivery.deliver, report=report)
     try:
-        serving = Serving(
+        served = ServedGroup(
             group,
-            bridge,
+            delivery,
             served_name=server.served_name,
             api_key=None if server.api_key is None else server.api_key.get_secret_value(),
-            limits=Limits(
+            limits=RequestLimits(
                 max_body_bytes=server.body_bytes,
                 default_timeout_s=server.request_timeout,
                 max_timeout_s=server.request_timeout,
@@ -34,4 +36,4 @@ def open_serving(deployment: Deployment, report: Callable[[str], None]) -> tuple
     except BaseException:
         group.close()
         raise
-    return group, serving
+    return group, served

@@ -1,4 +1,4 @@
-"""A checked HTTP request as what the group is asked for."""
+"""A request for text, checked against the served models: what the group will be asked for."""
 
 from __future__ import annotations
 
@@ -9,19 +9,29 @@ from dataclasses import dataclass
 
 from trsched.request import GenerateRequest, SamplingParams
 from trserve.http.errors import ApiError
-from trserve.openai.limits import Limits
+from trserve.openai.request_limits import RequestLimits
 from trserve.openai.schemas.generation_request import Extension, GenerationRequest
-from trserve.server.serving import Serving
+from trserve.server.group.served_group import ServedGroup
+from trserve.server.response.context_length import max_output_tokens
 
 _SEEDS = 1 << 64
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class PreparedRequest:
     """One HTTP request for text.
 
-    id: the response's. request_id: of the HTTP exchange, in headers and logs. prompt_param: the
-    field that holds the prompt. requests: one for each choice, in order of their indices.
+    id: the response's.
+    request_id: of the HTTP exchange, in headers and logs.
+    created: when, in seconds since 1970.
+    model: the served name.
+    prompt_param: the field that holds the prompt.
+    prompt_tokens: of all prompts; each counts once, whatever n.
+    requests: one for each choice, in order of their indices.
+    stops: stop strings.
+    include_usage: a stream ends with the token counts.
+    logprobs: whether the client wants them.
+    model_per_token: whether the client wants to know which model made each token.
     """
 
     id: str
@@ -37,8 +47,8 @@ class Order:
     model_per_token: bool
 
 
-def place_order(
-    serving: Serving,
+def prepare_request(
+    served: ServedGroup,
     body: GenerationRequest,
     prompts: Sequence[list[int]],
     *,
@@ -46,21 +56,21 @@ def place_order(
     prompt_param: str,
     logprobs: int | None,
     request_id: str,
-) -> Order:
+) -> PreparedRequest:
     """Every prompt n times; choice i of a prompt uses seed + i (modulo 2^64).
 
     Raises ApiError (400) for what does not fit.
     """
-    extension, limits, context = body.tokenrouter or Extension(), serving.limits, serving.context
+    extension, limits, context = body.tokenrouter or Extension(), served.limits, served.context
     n = _choices_per_prompt(body, len(prompts), limits)
     timeout_s = _timeout(extension.timeout_s, limits)
-    only = _only(extension.only, serving.models)
+    only = _only(extension.only, served.models)
     seed = secrets.randbits(64) if body.seed is None else body.seed
     requests = [
         GenerateRequest(
             request_id=request_id,
             prompt_ids=prompt,
-            max_tokens=output_tokens(len(prompt), body.output_limit, context, prompt_param),
+            max_tokens=max_output_tokens(len(prompt), body.output_limit, context, prompt_param),
             sampling=SamplingParams(
                 temperature=1.0 if body.temperature is None else float(body.temperature),
                 top_p=1.0 if body.top_p is None else float(body.top_p),
@@ -68,7 +78,7 @@ def place_order(
                 seed=(seed + i) % _SEEDS,
                 logprobs=logprobs,
             ),
-            stop_token_ids=serving.tokenizer.stop_ids,
+            stop_token_ids=served.tokenizer.stop_ids,
             timeout_s=timeout_s,
             threshold=extension.threshold,
             only=only,
@@ -77,7 +87,7 @@ def place_order(
         for i in range(n)
     ]
     options = body.stream_options
-    return Order(
+    return PreparedRequest(
         id=id_prefix + secrets.token_hex(16),
         request_id=request_id,
         created=int(time.time()),
@@ -92,29 +102,7 @@ def place_order(
     )
 
 
-def output_tokens(prompt: int, asked: int | None, context: int, param: str) -> int:
-    """Most output tokens: what was asked for, else all that fit. Raises ApiError (400)."""
-    room = context - prompt
-    if prompt < 1:
-        raise ApiError(400, f"'{param}' contains no tokens.", param=param, code="invalid_value")
-    if room < (asked or 1):
-        wanted = f" and {asked} of output" if asked is not None else ""
-        raise too_long(context, f"{prompt} tokens of prompt{wanted}", param)
-    return room if asked is None else asked
-
-
-def too_long(context: int, wanted: str, param: str) -> ApiError:
-    """The error of a request that the models' context cannot hold."""
-    return ApiError(
-        400,
-        f"This model's maximum context length is {context} tokens; the request asks for {wanted}. "
-        "Shorten the prompt or the output.",
-        param=param,
-        code="context_length_exceeded",
-    )
-
-
-def _choices_per_prompt(body: GenerationRequest, prompts: int, limits: Limits) -> int:
+def _choices_per_prompt(body: GenerationRequest, prompts: int, limits: RequestLimits) -> int:
     n = body.n or 1
     if n > limits.max_n:
         message = f"'n' must be at most {limits.max_n} on this server."
@@ -138,7 +126,7 @@ def _only(asked: str | None, models: Sequence[str]) -> int | None:
     return models.index(asked)
 
 
-def _timeout(asked: float | None, limits: Limits) -> float | None:
+def _timeout(asked: float | None, limits: RequestLimits) -> float | None:
     if asked is None:
         return limits.default_timeout_s
     if limits.max_timeout_s is not None and asked > limits.max_timeout_s:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from trsched.request import TokenEvent
 from trserve.openai.schemas.choice_extension import ChoiceExtension
-from trserve.server.response.choice import Choice
-from trserve.server.response.generation import Generation
+from trserve.server.response.running_choice import RunningChoice
+from trserve.server.response.running_request import RunningRequest
 
 
-def choice_extension(
-    generation: Generation, choice: Choice, tokens: Sequence[TokenEvent]
+def tokenrouter_object(
+    running: RunningRequest, choice: RunningChoice, tokens: Sequence[TokenEvent]
 ) -> ChoiceExtension | None:
     """None when the client did not ask and there is nothing it must know."""
-    asked = generation.order.model_per_token
+    asked = running.prepared.model_per_token
     if not asked and not choice.degraded:
         return None
     return ChoiceExtension(

@@ -17,7 +17,7 @@ from trserve.http.middleware.api_key import ApiKeyMiddleware, OneKey
 from trserve.http.middleware.body_limit import BodyLimitMiddleware
 from trserve.http.middleware.exchange import ExchangeMiddleware
 from trserve.http.validation_errors import validation_error_response
-from trserve.server.endpoints import chat, completions, models, operations
+from trserve.server.endpoints import chat, completions, health, metrics_page, models
 from trserve.server.group.served_group import ServedGroup
 
 _DESCRIPTION = """OpenAI-compatible, with one extension: the request object `tokenrouter`, by which
@@ -40,7 +40,7 @@ def create_app(served: ServedGroup) -> FastAPI:
         title="tokenrouter", version=__version__, description=_DESCRIPTION, lifespan=lifespan
     )
     app.state.served = served
-    for endpoint in (chat, completions, models, operations, playground):
+    for endpoint in (chat, completions, models, health, metrics_page, playground):
         app.include_router(endpoint.router)
     app.add_exception_handler(HTTPException, http_error_response)
     app.add_exception_handler(RequestValidationError, validation_error_response)

@@ -66,6 +66,6 @@ def _choice(running: RunningRequest, choice: RunningChoice) -> ChatChoice:
         index=choice.index,
         message=AnswerMessage(content=text),
         logprobs=logprobs,
-        finish_reason=choice.good_end,
+        finish_reason=choice.openai_finish_reason,
         tokenrouter=tokenrouter_object(running, choice, tokens),
     )

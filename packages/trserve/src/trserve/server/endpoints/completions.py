@@ -83,6 +83,6 @@ def _choice(running: RunningRequest, choice: RunningChoice) -> CompletionChoice:
         index=choice.index,
         text=text,
         logprobs=logprobs,
-        finish_reason=choice.good_end,
+        finish_reason=choice.openai_finish_reason,
         tokenrouter=tokenrouter_object(running, choice, tokens),
     )

@@ -97,7 +97,7 @@ class ChunkWriter:
             chunk = self._text_heads[index] + json_text(text) + self._text_tail
         else:
             chunk = b""
-        if choice.good_end:
+        if choice.openai_finish_reason:
             chunk += self._closing(choice)
         if chunk and not self._opened[index]:
             self._opened[index] = True
@@ -131,7 +131,7 @@ class ChunkWriter:
 
     def _closing(self, choice: RunningChoice) -> bytes:
         extension = b',"tokenrouter":{"degraded":true}' if choice.degraded else b""
-        reason = _encode(choice.good_end)
+        reason = _encode(choice.openai_finish_reason)
         return b"".join(
             (
                 self._choice_heads[choice.index],

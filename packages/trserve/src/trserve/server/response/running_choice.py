@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from trsched.request import Event, FinalEvent, FinishReason, TokenEvent
+from trserve.openai.schemas.chat_response import FinishReason as OpenAIFinishReason
 from trserve.server.text.detokenizer import Detokenizer
 from trserve.server.text.stop_strings import StopStrings
 from trserve.server.text.tokenizer import Tokenizer
-
-GoodEnd = Literal["stop", "length"]
 
 
 class RunningChoice:
@@ -70,7 +68,7 @@ class RunningChoice:
         return "stop" if self.stopped else self.final.reason
 
     @property
-    def good_end(self) -> GoodEnd | None:
+    def openai_finish_reason(self) -> OpenAIFinishReason | None:
         """The finish reason of a choice that is complete; None of any other."""
         match self.finish_reason:
             case "stop" | "length" as reason:

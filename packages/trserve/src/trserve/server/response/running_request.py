@@ -125,6 +125,6 @@ class RunningRequest:
         return round(sum(spans) / len(spans), 5) if spans else None
 
     def _note_failure(self, choice: RunningChoice, final: FinalEvent) -> None:
-        if choice.good_end is None and self.failure is None:
+        if choice.openai_finish_reason is None and self.failure is None:
             timeout_s = self.prepared.requests[choice.index].timeout_s
             self.failure = generation_failure(final, timeout_s)

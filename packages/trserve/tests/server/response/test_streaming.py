@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import threading
 
+import httpx
 import pytest
 from openai.types.chat import ChatCompletionChunk as OpenAIChunk
 
-from tests.support.trserve.running_server import Demo
+from tests.support.trserve.running_server import Demo, demo_server
 from tests.support.trserve.scripted_group import Reply
 from tests.support.trserve.sse_events import delta_text, sse_events
 from trsched.request import FinalEvent
@@ -118,3 +120,23 @@ def test_line_ends_of_all_kinds_are_escaped() -> None:
     encoded = json_text(text)
     assert json.loads(encoded) == text
     assert len(encoded.decode().splitlines()) == 1
+
+
+def test_many_at_once_do_not_mix() -> None:
+    texts = {f"{i}": f"answer {i} äöü" for i in range(32)}
+    with demo_server() as demo:
+        demo.group.reply = lambda request: Reply(texts[bytes(request.prompt_ids).decode()])
+        got: dict[str, str] = {}
+
+        def ask(prompt: str) -> None:
+            body = {"model": "demo", "prompt": prompt, "stream": True, "max_tokens": 100}
+            answer = httpx.post(f"{demo.url}/v1/completions", json=body, timeout=30)
+            got[prompt] = "".join(e["choices"][0]["text"] for e in sse_events(answer.text))
+
+        threads = [threading.Thread(target=ask, args=(prompt,)) for prompt in texts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert got == texts
+        assert demo.group.status().active == 0

@@ -1,20 +1,18 @@
+"""Fields that are wrong, unsupported or too much, each refused by name."""
+
 from __future__ import annotations
 
-import asyncio
 import json
 import math
-import threading
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from tests.support.trserve.running_server import Demo, demo_server
-from tests.support.trserve.scripted_group import ScriptVocabulary
+from tests.support.trserve.running_server import Demo
 from trserve.http.validation_errors import field_path
 from trserve.openai.schemas.chat_request import ChatCompletionRequest
 from trserve.openai.schemas.completion_request import CompletionRequest
-from trserve.server.text.tokenizer import Tokenizer
 
 CHAT = "/v1/chat/completions"
 TEXT = "/v1/completions"
@@ -209,71 +207,11 @@ def test_completions(demo: Demo, fields: dict[str, Any], param: str, code: str) 
     assert (error["param"], error["code"]) == (param, code)
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        (b"{", "invalid_json"),
-        (b'{"model": "demo",}', "invalid_json"),
-        (b"\xff\xfe{}", "invalid_json"),
-        (b'{"a": "\xff"}', "invalid_json"),
-        (b"[" * 100_000, "invalid_json"),
-        (b"[]", "invalid_type"),
-        (b'"text"', "invalid_type"),
-        (b"null", None),
-        (b"", None),
-        (b"{}", "missing_required_parameter"),
-    ],
-)
-@pytest.mark.parametrize("path", [CHAT, TEXT])
-def test_bodies(demo: Demo, path: str, body: bytes, code: str | None) -> None:
-    answer = demo.http.post(path, content=body, headers={"content-type": "application/json"})
-    assert answer.status_code == 400
-    assert code is None or answer.json()["error"]["code"] == code
-    assert answer.json()["error"]["message"]
-
-
-def test_body_that_is_not_declared_json(demo: Demo) -> None:
-    answer = demo.http.post(CHAT, content=b'{"model": "demo"}')
-    assert answer.status_code == 415
-    assert "application/json" in answer.json()["error"]["message"]
-
-
 def test_unknown_model(demo: Demo) -> None:
     for answer in (demo.chat(model="other"), demo.complete(model="\u0000")):
         assert answer.status_code == 404
         assert answer.json()["error"]["code"] == "model_not_found"
         assert answer.json()["error"]["param"] == "model"
-
-
-def test_large_bodies(demo: Demo) -> None:
-    answer = demo.chat(user="x" * 10_000_000)
-    assert answer.status_code == 413
-    assert answer.json()["error"]["code"] == "body_too_large"
-    assert demo.chat().status_code == 200
-
-
-def test_large_bodies_of_undeclared_length() -> None:
-    with demo_server() as demo:
-        sent = 0
-
-        def parts() -> Any:
-            nonlocal sent
-            for _ in range(200):
-                sent += 1
-                yield b" " * (1 << 16)
-
-        answer = demo.http.post(CHAT, content=parts(), headers={"content-type": "application/json"})
-        assert answer.status_code == 413
-        assert answer.json()["error"]["type"] == "invalid_request_error"
-        assert demo.chat().status_code == 200
-
-
-def test_one_bad_request_harms_no_other(demo: Demo) -> None:
-    body = {"model": "demo", "prompt": "x", "stream": True}
-    with demo.http.stream("POST", TEXT, json=body) as answer:
-        for bad in (b"{", b"[]", b"\xff", b'{"model": 1}'):
-            demo.http.post(CHAT, content=bad, headers={"content-type": "application/json"})
-        assert "".join(answer.iter_text()).endswith("data: [DONE]\n\n")
 
 
 @pytest.mark.parametrize(
@@ -300,24 +238,3 @@ def test_more_messages_than_the_context_has_tokens(demo: Demo) -> None:
     error = refused(demo, CHAT, {"messages": [HI[0] | {"content": ""}] * 3000})
     assert (error["param"], error["code"]) == ("messages", "context_length_exceeded")
     assert "at least 3000 tokens" in error["message"]
-
-
-def test_many_empty_messages_are_tokenized_on_another_thread() -> None:
-    vocabulary = ThreadsOfEncode()
-    tokenizer = Tokenizer(vocabulary)
-    for count, elsewhere in ((1, False), (100, True)):
-        vocabulary.threads.clear()
-        asyncio.run(tokenizer.encode_chat([{"role": "user", "content": ""}] * count))
-        assert (threading.get_ident() not in vocabulary.threads) == elsewhere
-
-
-class ThreadsOfEncode(ScriptVocabulary):
-    """Notes which threads encode."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.threads: set[int] = set()
-
-    def encode(self, text: str, *, special: bool) -> list[int]:
-        self.threads.add(threading.get_ident())
-        return super().encode(text, special=special)

@@ -1,47 +1,13 @@
+"""A generation that is refused or ends badly: a status, or an event once the stream has begun."""
+
 from __future__ import annotations
 
-import socket
-import threading
-
-import httpx
 import pytest
 
-from tests.support.trserve.running_server import Demo, demo_server
+from tests.support.trserve.running_server import Demo
 from tests.support.trserve.scripted_group import Reply
 from tests.support.trserve.sse_events import sse_events
 from trsched.request import FinalEvent, FinishReason
-
-
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("n", [1, 3])
-def test_a_client_that_leaves_ends_its_requests(own_demo: Demo, stream: bool, n: int) -> None:
-    own_demo.group.reply = lambda request: Reply("tick ", endless=True, hold_after=5)
-    body = (
-        b'{"model": "demo", "messages": [{"role": "user", "content": "x"}], "n": %d, "stream": %s}'
-        % (n, b"true" if stream else b"false")
-    )
-    with socket.create_connection(("127.0.0.1", httpx.URL(own_demo.url).port)) as sock:
-        sock.sendall(
-            b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-            b"content-length: %d\r\n\r\n" % len(body) + body
-        )
-        if stream:
-            assert sock.recv(100).startswith(b"HTTP/1.1 200")
-        assert own_demo.group.wait_for(lambda group: len(group.requests) == n)
-    assert own_demo.group.wait_for(lambda group: group.aborts == ["abort"] * n)
-    assert own_demo.group.status().active == 0
-    own_demo.group.reply = lambda request: Reply("ok")
-    assert own_demo.chat().json()["choices"][0]["message"]["content"] == "ok"
-
-
-def test_leaving_before_the_first_token(own_demo: Demo) -> None:
-    own_demo.group.reply = lambda request: Reply("x", hold_after=0)
-    with pytest.raises(httpx.ReadTimeout), httpx.Client(timeout=0.3) as impatient:
-        impatient.post(
-            f"{own_demo.url}/v1/completions", json={"model": "demo", "prompt": "x", "stream": True}
-        )
-    assert own_demo.group.wait_for(lambda group: group.aborts == ["abort"])
-
 
 ENDS = [
     ("deadline", 504, "timeout"),
@@ -119,23 +85,3 @@ def test_an_unexpected_error_is_logged_and_answered(own_demo: Demo) -> None:
     assert answer.headers["x-request-id"]
     own_demo.group.reply = lambda request: Reply()
     assert own_demo.chat().status_code == 200
-
-
-def test_many_at_once_do_not_mix() -> None:
-    texts = {f"{i}": f"answer {i} äöü" for i in range(32)}
-    with demo_server() as demo:
-        demo.group.reply = lambda request: Reply(texts[bytes(request.prompt_ids).decode()])
-        got: dict[str, str] = {}
-
-        def ask(prompt: str) -> None:
-            body = {"model": "demo", "prompt": prompt, "stream": True, "max_tokens": 100}
-            answer = httpx.post(f"{demo.url}/v1/completions", json=body, timeout=30)
-            got[prompt] = "".join(e["choices"][0]["text"] for e in sse_events(answer.text))
-
-        threads = [threading.Thread(target=ask, args=(prompt,)) for prompt in texts]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(30)
-        assert got == texts
-        assert demo.group.status().active == 0

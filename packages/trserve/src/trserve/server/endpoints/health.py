@@ -1,9 +1,8 @@
-"""For those who run the server: `GET /health` and `GET /metrics`, both without a key."""
+"""`GET /health`, without a key: does the server take requests, and which models are alive."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter
-from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import Response
 
 from trsched.shared.counters import GroupStatus
@@ -27,17 +26,6 @@ async def health(served: CurrentGroup) -> Response:
         status_code=200 if report.status in ("ok", "degraded") else 503,
         media_type="application/json",
     )
-
-
-@router.get(
-    "/metrics",
-    summary="Prometheus metrics",
-    response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
-)
-async def metrics(served: CurrentGroup) -> Response:
-    """Prometheus' text format."""
-    return Response(served.metrics.page(), headers={"content-type": CONTENT_TYPE_LATEST})
 
 
 def _report(status: GroupStatus) -> Health:

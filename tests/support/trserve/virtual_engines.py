@@ -21,7 +21,7 @@ kv_memory: 1MiB
 
 
 class CountingEngine(ProfileEngine):
-    """closed: whether it is, after all its sequences were released."""
+    """A simulated engine that must have no sequences when it is closed."""
 
     closed = False
 

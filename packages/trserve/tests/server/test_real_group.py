@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.trserve.running_server import serve
+from tests.support.trserve.demo_server import serve
 from tests.support.trserve.sse_events import delta_text, sse_events
 from tests.support.waiting import until
 from trsched.group import Group

@@ -14,9 +14,9 @@ from trserve.server.group.served_group import ServedGroup
 def open_served_group(
     deployment: Deployment, report: Callable[[str], None]
 ) -> tuple[Group, ServedGroup]:
-    """Load everything; takes seconds. Raises ConfigError.
+    """Load everything; takes seconds. The group is the caller's to close. Raises ConfigError.
 
-    report: gets a line for whatever is worth logging. The group is the caller's to close.
+    report: gets a line for whatever is worth logging.
     """
     server = deployment.server
     delivery = EventDelivery()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.trserve.running_server import Demo, demo_server
+from tests.support.trserve.demo_server import Demo, demo_server
 
 CHAT = "/v1/chat/completions"
 TEXT = "/v1/completions"

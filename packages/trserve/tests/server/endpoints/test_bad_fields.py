@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.support.trserve.running_server import Demo
+from tests.support.trserve.demo_server import Demo
 from trserve.http.validation_errors import field_path
 from trserve.openai.schemas.chat_request import ChatCompletionRequest
 from trserve.openai.schemas.completion_request import CompletionRequest

@@ -3,7 +3,7 @@ from __future__ import annotations
 import openai
 import pytest
 
-from tests.support.trserve.running_server import Demo
+from tests.support.trserve.demo_server import Demo
 from tests.support.trserve.scripted_group import Reply
 from tests.support.trserve.sse_events import delta_text, sse_events
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from tests.support.trserve.running_server import Demo, demo_server
+from tests.support.trserve.demo_server import Demo, demo_server
 from tests.support.waiting import until
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.trserve.running_server import Demo
+from tests.support.trserve.demo_server import Demo
 
 
 def test_health(own_demo: Demo) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.trserve.running_server import Demo
+from tests.support.trserve.demo_server import Demo
 from tests.support.trserve.scripted_group import Reply
 
 

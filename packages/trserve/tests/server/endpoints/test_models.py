@@ -5,7 +5,7 @@ from __future__ import annotations
 import openai
 import pytest
 
-from tests.support.trserve.running_server import Demo, demo_server
+from tests.support.trserve.demo_server import Demo, demo_server
 
 
 def test_models(demo: Demo) -> None:

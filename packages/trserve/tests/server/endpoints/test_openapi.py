@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.trserve.running_server import Demo
+from tests.support.trserve.demo_server import Demo
 from tests.support.trserve.scripted_group import Reply
 
 

@@ -7,7 +7,7 @@ import socket
 import httpx
 import pytest
 
-from tests.support.trserve.running_server import Demo
+from tests.support.trserve.demo_server import Demo
 from tests.support.trserve.scripted_group import Reply
 from tests.support.waiting import until
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from openai.types.chat import ChatCompletionChunk as OpenAIChunk
 
-from tests.support.trserve.running_server import Demo, demo_server
+from tests.support.trserve.demo_server import Demo, demo_server
 from tests.support.trserve.scripted_group import Reply
 from tests.support.trserve.sse_events import delta_text, sse_events
 from trsched.request import FinalEvent

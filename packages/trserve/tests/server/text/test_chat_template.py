@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from tests.support.trserve.running_server import demo_server
+from tests.support.trserve.demo_server import demo_server
 from tests.support.trserve.scripted_group import ScriptVocabulary
 from trserve.http.errors import ApiError
 from trserve.server.text.chat_template import ChatTemplate

@@ -1,4 +1,4 @@
-"""Counters of the HTTP side, in a registry of their own; see also `group_collector`."""
+"""Counters of the HTTP side, in a registry of their own together with the group's status."""
 
 from __future__ import annotations
 

@@ -64,8 +64,10 @@ class ScriptVocabulary:
 class Reply:
     """What a request gets: text, byte by byte, then the end token and `final`.
 
-    burst: tokens per turn. hold_after: tokens after which the models pause until the request is
-    aborted or `ScriptedGroup.go_on` is called.
+    burst: tokens per turn.
+    hold_after: tokens after which the models pause until the request is aborted or
+        `ScriptedGroup.go_on` is called.
+    endless: the text is said again and again.
     """
 
     text: str | bytes = "Grüße, 世界! 😀"

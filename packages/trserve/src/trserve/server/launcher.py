@@ -17,13 +17,13 @@ from trserve.http.logs import configure_logging
 from trserve.http.ready_file import ReadyFile, ready_file
 from trserve.http.stop_signals import StopSignals
 from trserve.server.deployment import Deployment
-from trserve.server.group_end import GroupEnd
+from trserve.server.group.group_shutdown import GroupShutdown
 from trserve.server.startup_log import log_deployment, log_ready
 from trserve.settings.server_settings import unknown_variables
 
 if TYPE_CHECKING:
     from trsched.group import Group
-    from trserve.server.serving import Serving
+    from trserve.server.group.served_group import ServedGroup
 
 STOPPED = 0
 STOPPED_AT_ONCE = 130
@@ -56,7 +56,7 @@ async def _run(deployment: Deployment, sock: socket.socket, ready: ReadyFile) ->
         if loaded is None:
             return STOPPED_AT_ONCE, orphaned
         group, serving = loaded
-        end = GroupEnd(group)
+        end = GroupShutdown(group)
         try:
             status = await _serve(deployment, serving, sock, ready, stops, end)
         finally:
@@ -66,7 +66,7 @@ async def _run(deployment: Deployment, sock: socket.socket, ready: ReadyFile) ->
 
 async def _load(
     deployment: Deployment, url: str, stops: StopSignals
-) -> tuple[tuple[Group, Serving] | None, bool]:
+) -> tuple[tuple[Group, ServedGroup] | None, bool]:
     """The group, loaded in a thread; (None, is the thread still busy) when interrupted."""
     doing = ""
     opened = False
@@ -80,11 +80,11 @@ async def _load(
         doing = line
         (_log.warning if opened else _log.info)(line)  # once it serves: what has failed
 
-    def open_all() -> tuple[Group, Serving]:
-        from trserve.server.open_serving import open_serving
+    def open_all() -> tuple[Group, ServedGroup]:
+        from trserve.server.open_served_group import open_served_group
 
         nonlocal opened
-        group, serving = open_serving(deployment, report)
+        group, serving = open_served_group(deployment, report)
         opened = True  # the group's own threads report now: they must live until all is drained
         return group, serving
 
@@ -105,17 +105,17 @@ async def _load(
     await _first(loading, second, limit_s=_PATIENCE_S)
     second.cancel()
     if loading.done() and not loading.exception():
-        return None, not await GroupEnd(loading.result()[0]).close()
+        return None, not await GroupShutdown(loading.result()[0]).close()
     return None, not loading.done()
 
 
 async def _serve(
     deployment: Deployment,
-    serving: Serving,
+    serving: ServedGroup,
     sock: socket.socket,
     ready: ReadyFile,
     stops: StopSignals,
-    end: GroupEnd,
+    end: GroupShutdown,
 ) -> int:
     from trserve.http.uvicorn_server import HttpServer, finish
     from trserve.server.app import create_app
@@ -145,7 +145,7 @@ async def _serve(
         asked.cancel()
 
 
-async def _drain(end: GroupEnd, limit_s: float, stops: StopSignals) -> int:
+async def _drain(end: GroupShutdown, limit_s: float, stops: StopSignals) -> int:
     """Let running requests end, or end them after `limit_s` or on the second signal."""
     left = end.unfinished
     _log.info("stopping", running=left, limit_s=limit_s, hint="Ctrl-C again stops at once")

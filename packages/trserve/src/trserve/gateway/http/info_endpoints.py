@@ -16,7 +16,7 @@ from trserve.gateway.pool.instance import capability_names
 from trserve.gateway.request.ask import read_ask
 from trserve.http.errors import ApiError
 from trserve.openai.documented_errors import documented_errors
-from trserve.openai.schemas.server_responses import NameCard, NameList
+from trserve.openai.schemas.model_list import NameCard, NameList
 
 if TYPE_CHECKING:
     from rbalance.decide.explain import CandidateReport

@@ -20,7 +20,7 @@ import aiohttp
 import structlog
 
 from trsched.errors import ConfigError
-from trserve.openai.schemas.server_responses import ModelCard, Routing
+from trserve.openai.schemas.model_list import ModelCard, Routing
 from trserve.server.deployment import load_deployment
 
 if TYPE_CHECKING:

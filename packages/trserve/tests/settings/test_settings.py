@@ -15,7 +15,7 @@ def clean_environment(monkeypatch):
 
 
 def resolve(flags=None, file=None):
-    return ServerSettings.resolve(flags or {}, file or {}, "server.")
+    return ServerSettings.resolve(flags or {}, file or {})
 
 
 def test_defaults():

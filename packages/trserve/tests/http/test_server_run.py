@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -55,9 +55,9 @@ class Backend:
 
 
 @pytest.fixture
-def run(monkeypatch, tmp_path):
+def run(monkeypatch, tmp_path) -> Iterator[ServerRun]:
     clear_variables(monkeypatch)
-    settings = HttpSettings(port=0, ready_file=tmp_path / "ready.json")
+    settings = HttpSettings.resolve({"port": 0, "ready_file": tmp_path / "ready.json"}, {})
     with kept_logging(), begin_run(settings, structlog.get_logger("test")) as run:
         structlog.reset_defaults()  # where capture_logs looks
         yield run
@@ -80,14 +80,14 @@ async def at_once(backend: Backend) -> bool:
     return True
 
 
-def test_requests_end_in_time(run) -> None:
+def test_requests_end_in_time(run: ServerRun) -> None:
     status, backend, events = served(run, at_once)
     assert (status, backend.stopped) == (STOPPED, False)
     assert list(events) == ["stopping", "drained"]
     assert (events["stopping"]["running"], events["stopping"]["limit_s"]) == (7, 30.0)
 
 
-def test_requests_that_do_not_end_in_time_are_ended(run) -> None:
+def test_requests_that_do_not_end_in_time_are_ended(run: ServerRun) -> None:
     async def too_long(backend: Backend) -> bool:
         return False
 
@@ -96,7 +96,7 @@ def test_requests_that_do_not_end_in_time_are_ended(run) -> None:
     assert events["drain timeout"]["ended"] == 7
 
 
-def test_a_second_signal_ends_them_at_once(run) -> None:
+def test_a_second_signal_ends_them_at_once(run: ServerRun) -> None:
     async def until_the_second(backend: Backend) -> bool:
         backend.stops.second.set()
         return await asyncio.Future()
@@ -106,7 +106,7 @@ def test_a_second_signal_ends_them_at_once(run) -> None:
     assert events["stopped at once"]["ended"] == 7
 
 
-def test_a_long_drain_is_mentioned(run) -> None:
+def test_a_long_drain_is_mentioned(run: ServerRun) -> None:
     async def until_reminded(backend: Backend) -> bool:
         return await backend.reminded.wait()
 
@@ -116,7 +116,7 @@ def test_a_long_drain_is_mentioned(run) -> None:
 
 
 @pytest.mark.parametrize("answers", [True, False])
-def test_who_is_answered_while_it_drains(run, answers: bool) -> None:
+def test_who_is_answered_while_it_drains(run: ServerRun, answers: bool) -> None:
     def refused(url: str) -> bool:
         try:
             return httpx.get(url).text != "here"
@@ -133,7 +133,7 @@ def test_who_is_answered_while_it_drains(run, answers: bool) -> None:
     assert served(run, asking, answers_while_draining=answers)[0] == STOPPED
 
 
-def test_what_ends_a_server_by_itself_is_raised(run, tmp_path) -> None:
+def test_what_ends_a_server_by_itself_is_raised(run: ServerRun, tmp_path) -> None:
     def fails() -> None:
         assert (tmp_path / "ready.json").exists()
         raise RuntimeError("no")

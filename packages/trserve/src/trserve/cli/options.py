@@ -7,9 +7,22 @@ from typing import Annotated
 
 import typer
 
+
+def _preset_names() -> list[str]:
+    from trserve.presets import preset_names
+
+    return preset_names()
+
+
 Preset = Annotated[
     str | None,
-    typer.Option("--preset", "-p", metavar="NAME", help="A configuration that comes with trserve."),
+    typer.Option(
+        "--preset",
+        "-p",
+        metavar="NAME",
+        help="A configuration that comes with trserve.",
+        autocompletion=_preset_names,
+    ),
 ]
 Config = Annotated[
     Path | None,

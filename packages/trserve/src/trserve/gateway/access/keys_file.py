@@ -24,12 +24,15 @@ from trserve.settings.yaml_file import YamlFile, read_yaml
 
 
 class KeyEntry(StrictModel):
-    """A key's line; of limits and models, None allows all.
+    """A key's line.
 
-    name: whose key it is.
-    sha256: of the key, in hexadecimal.
-    models: that may be asked for.
-    admin: it opens /admin, too.
+    name: of who has the key.
+    sha256: of the key, in hexadecimal digits.
+    requests_per_minute: None: any number.
+    tokens_per_minute: of prompts and answers; None: any number.
+    concurrency: most requests at the same time; None: any number.
+    models: that may be asked for; None: all.
+    admin: the key opens `/admin`, too.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_.@-]{1,64}$")]

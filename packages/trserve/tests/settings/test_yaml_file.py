@@ -33,7 +33,16 @@ def test_bad_yaml(text, message):
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("1e-3", 1e-3), ("-2E4", -2e4), ("1.5e1", 15.0), ("e3", "e3"), ("3", 3)]
+    ("text", "value"),
+    [
+        ("1e-3", 1e-3),
+        ("-2E4", -2e4),
+        ("1.5e1", 15.0),
+        ("e3", "e3"),
+        ("3", 3),
+        ("210e84269846b00ea", "210e84269846b00ea"),
+        ("1e5 apples", "1e5 apples"),
+    ],
 )
 def test_numbers(text, value):
     assert parse_config(f"a: {text}", "config f").data == {"a": value}

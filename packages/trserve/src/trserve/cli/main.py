@@ -1,4 +1,4 @@
-"""The `trserve` command. Only declarations: what a command needs is imported when it runs."""
+"""The `trserve` command. Declarations: what a command does is imported when it runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from trsched.errors import ConfigError, TrschedError
 from trserve.cli import bench, gateway, help_texts, tuning
 from trserve.cli.options import AsJson, Changes, Config, Preset
 from trserve.cli.setting_flags import takes_settings
@@ -93,8 +94,6 @@ def chat(
     options = ChatOptions(prompt, system, Sampling(max_tokens, temperature, seed), as_json)
     if url is not None:
         if preset is not None or config is not None or changes:
-            from trsched.errors import ConfigError
-
             raise ConfigError("--url", "a running server has its models: leave out --preset & co.")
         return chat_with_server(options, url, api_key or os.environ.get("TRSERVE_API_KEY"))
     from trserve.server.deployment import load_deployment
@@ -160,12 +159,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # the reader of our output left (`| head`); keep the interpreter's last flush quiet
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except Exception as error:
-        from trsched.errors import ConfigError, TrschedError
-
-        if isinstance(error, TrschedError):
-            return _complain(str(error), BAD_CONFIGURATION if isinstance(error, ConfigError) else 1)
-        raise
+    except ConfigError as error:
+        return _complain(str(error), BAD_CONFIGURATION)
+    except TrschedError as error:
+        return _complain(str(error), 1)
 
 
 def _complain(message: str, status: int) -> int:

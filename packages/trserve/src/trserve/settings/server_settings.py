@@ -23,6 +23,8 @@ from trsched.plan.sglang_model import LoadFormat
 from trserve.settings.setting import ENV_PREFIX, Setting, Shown
 from trserve.settings.unknown_setting import unknown
 
+_GROUP_DEFAULTS = {field.name: field.default for field in fields(GroupConfig)}
+
 Key = Annotated[SecretStr, Field(min_length=1)]
 
 
@@ -67,7 +69,7 @@ class Settings(BaseModel):
         flags = {name: value for name, value in flags.items() if value is not None}
         env = cls.from_environment()
         try:
-            return cls(**{**file, **env, **flags})
+            return cls.model_validate({**file, **env, **flags})
         except ValidationError as error:
             first = error.errors()[0]
             name = str(first["loc"][0])
@@ -210,8 +212,7 @@ class GroupSettings(Settings):
     @classmethod
     def default_of(cls, name: str) -> object:
         """The group's own."""
-        field = next(each for each in fields(GroupConfig) if each.name == name)
-        return field.default
+        return _GROUP_DEFAULTS[name]
 
 
 ALL_SETTINGS = ServerSettings.settings() | GatewaySettings.settings() | GroupSettings.settings()

@@ -25,8 +25,8 @@ from trserve.gateway.gateway import Gateway
 from trserve.gateway.http.app import create_gateway_app
 from trserve.gateway.metrics.tracing import Tracing
 from trserve.gateway.pool.balancing import open_balancing
+from trserve.http.http_server import HttpServer, finish
 from trserve.http.listener import listen, reserve, url_of
-from trserve.http.uvicorn_server import HttpServer, finish
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from trserve.settings.server_settings import ENV_PREFIX, known_settings
+from trserve.settings.server_settings import ALL_SETTINGS
 
 TIMEOUT = 120.0
 
@@ -23,7 +23,7 @@ class ServerProcess:
     """`arguments` follow `python -W error`. Its stderr is read as it comes."""
 
     def __init__(self, arguments: list[str]) -> None:
-        variables = {ENV_PREFIX + name.upper() for name in known_settings()}
+        variables = {setting.variable for setting in ALL_SETTINGS.values()}
         environment = {name: value for name, value in os.environ.items() if name not in variables}
         self.process = subprocess.Popen(
             [sys.executable, "-W", "error", *arguments],

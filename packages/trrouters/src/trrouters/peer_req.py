@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
-Extra = int | float | str | bool | NDArray[np.float32]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Extra = int | float | str | bool | NDArray[np.float32]
+else:
+    Extra = Any
 """Algorithm-specific payload: small scalars, or a float32 array where it needs distributions."""
 
 NO_EXTRAS: Mapping[str, Extra] = MappingProxyType({})

@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from trrouters.routed_request import RoutedRequest
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
+    from numpy.typing import NDArray
 
     Tensor = torch.Tensor
+    Destinations = Tensor | NDArray[np.integer[Any]]
 else:
-    Tensor = Any
-
-Destinations = Tensor | NDArray[np.integer[Any]]
+    Tensor = Destinations = Any
 """`LongTensor[batch]` or an integer numpy array of that shape: 0 = stay here, k = to peer k."""
 
 

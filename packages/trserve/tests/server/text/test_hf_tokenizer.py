@@ -82,5 +82,6 @@ def test_a_template_that_is_none_is_said_before_anything_is_loaded(
     path.write_text(f"{{name: own, models: {models}, router: {{name: fixed}}, context: 64}}")
     assert main(["check", str(path), "--set", "server.port=0"]) == 2
     said = capsys.readouterr().err
-    assert said.startswith("trserve: models[0].path: the chat template of ")
+    place = f"config {path} line 1 column 48"
+    assert said.startswith(f"trserve: {place}: models[0].path: the chat template of ")
     assert "line 2: " in said

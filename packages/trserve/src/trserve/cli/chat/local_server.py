@@ -13,9 +13,9 @@ from dataclasses import replace
 from pydantic import SecretStr
 from rich.console import Console
 
+from trserve.http.http_server import HttpServer
 from trserve.http.listener import listen, reserve, url_of
 from trserve.http.logs import configure_logging
-from trserve.http.uvicorn_server import HttpServer
 from trserve.server.app import create_app
 from trserve.server.deployment import Deployment
 from trserve.server.open_served_group import open_served_group

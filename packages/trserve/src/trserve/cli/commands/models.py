@@ -23,7 +23,13 @@ from trserve.server.deployment import Deployment, load_deployment
 
 @dataclass(frozen=True, slots=True)
 class ModelListing:
-    """A preset's model. bytes: its file's size, None if the file is missing or not needed."""
+    """A preset's model.
+
+    file: None where there is none, as on the engine `profile`.
+    bytes: the file's size, None if it is missing or not needed.
+    available: it can be loaded now.
+    missing: what to do about it where not.
+    """
 
     name: str
     engine: str
@@ -35,7 +41,12 @@ class ModelListing:
 
 @dataclass(frozen=True, slots=True)
 class PresetListing:
-    """A preset. available: it can be served now. router_missing: how to get its checkpoint."""
+    """A preset.
+
+    router: its name, with its settings.
+    router_missing: how to get its checkpoint; None if it is there or none is needed.
+    available: it can be served now.
+    """
 
     name: str
     description: str

@@ -15,7 +15,7 @@ import structlog
 import uvloop
 
 from trsched.errors import ConfigError
-from trserve.gateway.access.client_keys import ClientKeys
+from trserve.gateway.access.key_lookup import ClientKeys
 from trserve.gateway.gateway import Gateway
 from trserve.gateway.http.app import create_gateway_app
 from trserve.gateway.metrics.tracing_setup import tracing_from_environment
@@ -167,20 +167,20 @@ async def _drain(gateway: Gateway, limit_s: float, stops: StopSignals) -> int:
 
     New ones are answered meanwhile: with a 503, and with where to read that it drains.
     """
-    left = len(gateway.watchdog.flights)
+    left = len(gateway.in_flight)
     _log.info("stopping", running=left, limit_s=limit_s, hint="Ctrl-C again stops at once")
-    drained = asyncio.ensure_future(gateway.drain(limit_s))
+    drained = asyncio.ensure_future(gateway.in_flight.drain(limit_s))
     at_once = asyncio.ensure_future(stops.second.wait())
     await asyncio.wait({drained, at_once}, return_when=asyncio.FIRST_COMPLETED)
     drained.cancel()
     if at_once.done():
-        _log.warning("stopped at once", ended=len(gateway.watchdog.flights))
-        gateway.stop()
+        _log.warning("stopped at once", ended=len(gateway.in_flight))
+        gateway.in_flight.stop_all()
         return STOPPED_AT_ONCE
     at_once.cancel()
     if not drained.result():
-        _log.warning("drain timeout", ended=len(gateway.watchdog.flights))
-        gateway.stop()
+        _log.warning("drain timeout", ended=len(gateway.in_flight))
+        gateway.in_flight.stop_all()
     return STOPPED
 
 

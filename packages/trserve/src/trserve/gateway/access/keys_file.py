@@ -25,7 +25,16 @@ from trserve.openai.schemas.strict import StrictModel
 
 
 class KeyEntry(StrictModel):
-    """A key's line. models: that may be asked for; limits and models: None: all."""
+    """A key's line.
+
+    name: of who has the key.
+    sha256: of the key, in hexadecimal digits.
+    requests_per_minute: None: any number.
+    tokens_per_minute: of prompts and answers; None: any number.
+    concurrency: most requests at the same time; None: any number.
+    models: that may be asked for; None: all.
+    admin: the key opens `/admin`, too.
+    """
 
     name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_.@-]{1,64}$")]
     sha256: Annotated[str, Field(pattern="^[0-9a-fA-F]{64}$")]

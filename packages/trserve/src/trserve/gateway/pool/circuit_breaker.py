@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["closed", "open", "half-open"]
+BreakerState = Literal["closed", "open", "half-open"]
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerSettings:
-    """failures: in a row that open it. cooldown_s: how long it then stays open.
+    """When it opens, and for how long.
 
-    Every failed probe doubles the time, up to max_cooldown_s; a success resets it.
+    failures: in a row that open it.
+    cooldown_s: how long it then stays open. Every failed probe doubles the time; a success resets
+        it.
+    max_cooldown_s: longest that it stays open.
     """
 
     failures: int = 5
@@ -38,7 +41,7 @@ class CircuitBreaker:
         self._probe_until = 0.0
         self.opened = 0
 
-    def state(self, now: float) -> State:
+    def state(self, now: float) -> BreakerState:
         """Changes nothing."""
         if self._open_until is None:
             return "closed"

@@ -92,7 +92,7 @@ def test_while_it_waits_for_a_decision(upstreams, gateways) -> None:
 
     gateway.call(lambda: setattr(foresight, "of", slow))
     with gateway.sent():
-        until(lambda: gateway.call(lambda: len(gateway.gateway.watchdog.flights)) == 1)
+        until(lambda: gateway.call(lambda: len(gateway.gateway.in_flight)) == 1)
     gateway.wait_until_idle()
     held_up.open()
     assert gateway.chat().status_code == 200

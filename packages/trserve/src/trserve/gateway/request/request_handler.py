@@ -1,0 +1,260 @@
+"""A request's whole way: admit, decide, attempt, again elsewhere if that fails, end."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import aiohttp
+import structlog
+
+from rbalance import NoInstanceError
+from trserve.gateway.pool.dispatch_account import DispatchAccount
+from trserve.gateway.request.attempt import Attempt, AttemptFailedError
+from trserve.gateway.request.attempted import Attempted, Outcome, Tries
+from trserve.gateway.request.client_disconnect import stopped_by_disconnect
+from trserve.gateway.request.decision import Decider, Decision
+from trserve.gateway.request.ended_request import ended_request, record_end, record_refusal
+from trserve.gateway.request.interruptible_task import InterruptibleTask
+from trserve.gateway.request.stop_reasons import (
+    CLIENT_GONE,
+    instance_too_slow,
+    stopped_error,
+    stopped_outcome,
+)
+from trserve.gateway.upstream.stream_progress import StreamProgress
+from trserve.http.errors import ApiError
+
+if TYPE_CHECKING:
+    from starlette.types import Receive
+
+    from trserve.gateway.access.key_lookup import Caller
+    from trserve.gateway.config.deployment import GatewayDeployment
+    from trserve.gateway.metrics.gateway_metrics import GatewayMetrics
+    from trserve.gateway.metrics.tracing import RequestSpan
+    from trserve.gateway.pool.balancing import Balancing
+    from trserve.gateway.pool.instance import Instance
+    from trserve.gateway.pool.pool import Pool
+    from trserve.gateway.request.client_response import ClientResponse
+    from trserve.gateway.request.in_flight_requests import InFlightRequests
+    from trserve.gateway.request.received_request import ReceivedRequest
+    from trserve.gateway.request.retry_decision import Retries
+    from trserve.gateway.request.route_requests import RouteRequests
+    from trserve.gateway.upstream.connection_release import ConnectionRelease
+    from trserve.gateway.upstream.stored_answer import StoredAnswer
+
+_log = structlog.get_logger("trserve.gateway")
+
+_CLIENT_LEFT = 499  # as nginx has it, for logs
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """What there is of a request from its admission to its end."""
+
+    received: ReceivedRequest
+    task: InterruptibleTask
+    response: ClientResponse
+    span: RequestSpan
+
+
+class RequestHandler:
+    """One for all requests."""
+
+    def __init__(
+        self,
+        deployment: GatewayDeployment,
+        pool: Pool,
+        requests: RouteRequests,
+        in_flight: InFlightRequests,
+        decider: Decider,
+        retries: Retries,
+        balancing: Balancing,
+        session: aiohttp.ClientSession,
+        connections: ConnectionRelease,
+        metrics: GatewayMetrics,
+    ) -> None:
+        self._pool = pool
+        self._requests = requests
+        self._in_flight = in_flight
+        self._decider = decider
+        self._retries = retries
+        self._balancing = balancing
+        self._session = session
+        self._connections = connections
+        self._metrics = metrics
+        self._keys = itertools.count()
+        self._loop = asyncio.get_running_loop()
+        self.configure(deployment)
+
+    def configure(self, deployment: GatewayDeployment) -> None:
+        """Try so often, and connect for so long, from now on."""
+        config = deployment.gateway
+        self._retries.configure(config.retries)
+        self._timeout = aiohttp.ClientTimeout(sock_connect=config.timeouts.connect_s)
+        self._access_log = deployment.server.access_log
+
+    async def handle(
+        self,
+        received: ReceivedRequest,
+        caller: Caller | None,
+        receive: Receive,
+        response: ClientResponse,
+        span: RequestSpan,
+    ) -> None:
+        """Answer it. Raises ApiError where nothing has been sent to the client yet.
+
+        caller: whose key it came with. receive: the client's connection, which may end.
+        """
+        body = received.body
+        task = InterruptibleTask(received.received_at, received.deadline, stream=body.stream)
+        tries, status = Tries(), 500
+        with ExitStack() as under_way:
+            try:
+                under_way.enter_context(
+                    self._in_flight.admitted(
+                        task, body, caller, lambda: tries.tokens(body.prompt_tokens)
+                    )
+                )
+                received = self._requests.settled(received)
+            except ApiError as error:
+                record_refusal(received.id, received.path, error, span, access_log=self._access_log)
+                raise
+            under_way.enter_context(stopped_by_disconnect(task, receive))
+            request = _Running(received, task, response, span)
+            self._retries.requested()
+            try:
+                while True:
+                    tries = tries.after(await self._round(request, tries))
+                    again = self._retries.again(received, tries)
+                    if again is None:
+                        break
+                    tries = again
+                await self._finish(request, tries)
+                status = _CLIENT_LEFT if task.stopped in CLIENT_GONE else response.status
+            except ApiError as error:
+                status = error.status_code
+                raise
+            finally:
+                ended = ended_request(received, tries, status, self._loop.time())
+                record_end(ended, span, self._metrics, self._balancing, access_log=self._access_log)
+                await task.settle()
+
+    async def _round(self, request: _Running, tries: Tries) -> Attempted:
+        """One decision and one try, however they end; what was counted for them is taken back."""
+        task = request.task
+        account = DispatchAccount(next(self._keys), self._balancing, self._loop.time)
+        progress = StreamProgress(account.wrote)
+        decision, sent = None, False
+
+        def over(
+            outcome: Outcome, reason: str = "", answer: ApiError | StoredAnswer | None = None
+        ) -> Attempted:
+            counted = (progress.prompt_tokens, progress.tokens, account.first_at)
+            return Attempted(outcome, decision, sent, reason, answer, progress.broken, *counted)
+
+        try:
+            task.enter("waiting", self._loop.time())
+            decision = await self._decider.decide(
+                request.received.body, tries, account, request.span
+            )
+            if decision is None:
+                return over(Outcome.NOT_TRIED)
+            async with decision.instance.turn(task):
+                if not decision.instance.breaker.allows(self._loop.time()):
+                    return over(Outcome.NOT_TRIED)
+                sent = True
+                await self._attempt(request, decision, account, progress)
+                return over(Outcome.ANSWERED, answer=progress.last_word)
+        except AttemptFailedError as error:
+            return over(error.outcome, error.reason, error.answer)
+        except NoInstanceError as error:
+            if tries.failed is None:
+                refusal = self._requests.refusal(request.received.body, error)
+                return over(Outcome.NOBODY, answer=refusal)
+            decision = tries.failed.decision  # whose answer it is
+            return over(Outcome.NOBODY, answer=tries.failed.answer)
+        except asyncio.CancelledError:
+            if (why := task.interrupted()) is None:
+                raise
+            name = None if decision is None else decision.instance.name
+            answer = None if why in CLIENT_GONE else stopped_error(why, name)
+            return over(stopped_outcome(why, begun=request.response.begun), why, answer)
+        finally:
+            account.close(progress.tokens, progress.stalled_s)
+
+    async def _attempt(
+        self,
+        request: _Running,
+        decision: Decision,
+        account: DispatchAccount,
+        progress: StreamProgress,
+    ) -> None:
+        """One try; what it says of its instance is told to the pool. Raises AttemptFailedError."""
+        received, task, instance = request.received, request.task, decision.instance
+        self._metrics.decided(instance.name, instance.spec.model)
+        account.on_first_token = lambda: self._began(instance)
+        note = decision.note if received.body.options.explain else b""
+        attempt = Attempt(instance.name, request.response, task, progress, decision.headers, note)
+        headers = {**received.headers, **instance.headers}
+        try:
+            with request.span.upstream(instance.name, instance.spec.model, headers) as trying:
+                url, body = instance.url + received.path, instance.body(received.body.fields)
+                await attempt.run(
+                    self._session, self._connections, url, body, headers, self._timeout
+                )
+                trying.answered(progress.status)
+        except AttemptFailedError as error:
+            if error.at_fault:
+                self._failed(instance, error.reason)
+            else:  # it is busy or has no room, but it answers
+                self._pool.answered(instance)
+            raise
+        except asyncio.CancelledError:
+            if instance_too_slow(task, self._loop.time()):
+                self._failed(instance, "timeout")
+            elif account.first_at is not None:
+                self._pool.answered(instance)
+            else:
+                instance.breaker.gave_up()
+            raise
+        if not progress.broken:
+            self._pool.answered(instance)
+            return
+        self._failed(instance, progress.broken)
+        _log.warning(
+            "stream broken",
+            request_id=received.id,
+            instance=instance.name,
+            why=progress.broken,
+        )
+
+    def _began(self, instance: Instance) -> None:
+        """The first token came from there."""
+        if instance.breaker.state(self._loop.time()) != "closed":  # else its end tells
+            self._pool.answered(instance)
+
+    def _failed(self, instance: Instance, why: str) -> None:
+        if self._pool.failed(instance, why):
+            self._metrics.breaker_opened(instance.name)
+
+    async def _finish(self, request: _Running, tries: Tries) -> None:
+        """What is still to be told. Raises ApiError where nothing has been sent to the client."""
+        task, response = request.task, request.response
+        answer = None if tries.last is None else tries.last.answer
+        if response.begun:
+            task.over()
+            if isinstance(answer, ApiError):
+                await response.break_off(answer)
+        elif isinstance(answer, ApiError):
+            raise answer
+        elif answer is not None:
+            task.enter("client", self._loop.time())
+            try:
+                await response.whole(answer)
+            except asyncio.CancelledError:
+                if task.interrupted() is None:
+                    raise

@@ -67,7 +67,10 @@ class Gateway:
         tracing: Tracing,
         connections: ConnectionRelease | None = None,
     ) -> None:
-        """groups: the local ones, which run, by name. connections: None: with its defaults."""
+        """groups: the local ones, which run, by name.
+
+        connections: None: those with the defaults.
+        """
         config = deployment.gateway
         self.deployment = deployment
         self.created = int(time.time())

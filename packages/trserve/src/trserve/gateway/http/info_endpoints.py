@@ -60,7 +60,20 @@ class CandidateTerms(BaseModel):
 
 
 class Candidate(BaseModel):
-    """One instance as the request sees it; see `rbalance.decide.explain.CandidateReport`."""
+    """One instance as the request sees it.
+
+    instance: its name.
+    model: the one that it serves.
+    candidate: the request might go there.
+    why_not: null for a candidate.
+    score: of a candidate, from a policy that scores.
+    quality: predicted of an answer there; null where it is closed or has no room.
+    cost_usd: the same.
+    seconds: the same.
+    terms: of the score.
+    running: requests that run there.
+    waiting: requests that wait there.
+    """
 
     instance: str
     model: str

@@ -24,7 +24,11 @@ class BreakerSettings:
 
 
 class CircuitBreaker:
-    """closed: all may pass. open: none, for the cooldown. half-open: one at a time, as a probe.
+    """One instance's.
+
+    closed: all may pass.
+    open: none may, for the cooldown.
+    half-open: one at a time, as a probe.
 
     Only what says something about the instance is to be told: answers and broken connections, not
     a client's mistake or departure. Times are seconds of any clock that never goes back.

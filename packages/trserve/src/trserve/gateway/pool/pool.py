@@ -129,6 +129,11 @@ class Pool:
         instance.checked, instance.why = healthy, why
         self.judge(instance)
 
+    def began(self, instance: Instance) -> None:
+        """The first token of an answer came: enough of a probe; of others their end tells."""
+        if instance.breaker.state(asyncio.get_running_loop().time()) != "closed":
+            self.answered(instance)
+
     def answered(self, instance: Instance) -> None:
         """It has shown that it lives."""
         now = asyncio.get_running_loop().time()

@@ -80,6 +80,11 @@ class Tries:
     failed: Attempted | None = None
     here_again: bool = False
 
+    @property
+    def failed_for(self) -> str | None:
+        """Why the last one that failed did; None: none did."""
+        return None if self.failed is None else self.failed.reason
+
     def after(self, attempted: Attempted) -> Tries:
         """With one round more."""
         not_on = self.not_on

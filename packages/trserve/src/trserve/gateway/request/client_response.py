@@ -31,7 +31,10 @@ class ClientResponse:
         self.status = 0
 
     async def start(self, status: int, headers: Headers, *, events: bool = False) -> None:
-        """The status line and the head. events: of a stream of events."""
+        """The status line and the head.
+
+        events: the body is a stream of events.
+        """
         self.begun = True
         self.status = status
         self._events = events

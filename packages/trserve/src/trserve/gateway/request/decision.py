@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from trserve.gateway.pool.dispatch_account import DispatchAccount
     from trserve.gateway.pool.instance import Instance
     from trserve.gateway.pool.pool import Pool
-    from trserve.gateway.request.attempted import Attempted, Tries
     from trserve.gateway.request.parsed_body import ParsedBody
     from trserve.gateway.request.route_requests import RouteRequests
     from trserve.gateway.upstream.headers import Headers
@@ -88,15 +87,20 @@ class Decider:
     async def decide(
         self,
         body: ParsedBody,
-        tries: Tries,
         account: DispatchAccount,
         span: RequestSpan,
+        not_on: tuple[int, ...],
+        failed_for: str | None,
     ) -> Decision | None:
         """None: the instance was removed since.
 
+        account: by whose key the balancer dispatches it.
+        not_on: numbers of instances that may not have it.
+        failed_for: why the try before it failed; None: there was none.
+
         Raises NoInstanceError: none may take it. ApiError (404): its model is gone.
         """
-        wanted = self._requests.of(body, account.key, tries.not_on)
+        wanted = self._requests.of(body, account.key, not_on)
         asked_at = self._time()
         with span.decide() as deciding:
             routed = await self._balancer.route(wanted)
@@ -111,14 +115,14 @@ class Decider:
                 terms=routed.terms,
                 weights=wanted.weights or self._balancing.weights,
                 decided_at=decided_at,
-                reason=_reason(routed.terms, tries.failed),
+                reason=_reason(routed.terms, failed_for),
             )
             deciding.decided(instance.name, instance.spec.model, decision.reason)
             return decision
 
 
-def _reason(terms: Terms | None, failed: Attempted | None) -> str:
-    after = "" if failed is None else f", after {failed.reason} elsewhere"
+def _reason(terms: Terms | None, failed_for: str | None) -> str:
+    after = "" if failed_for is None else f", after {failed_for} elsewhere"
     return f"policy{after}" if terms is None else f"score {terms.score:.3f}{after}"
 
 

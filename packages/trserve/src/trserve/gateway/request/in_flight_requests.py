@@ -39,7 +39,10 @@ def overdue(task: InterruptibleTask, timeouts: Timeouts, now: float) -> StopReas
 
 
 class InFlightRequests:
-    """draining: nobody may come in any more."""
+    """One owner of admission, of what is under way, and of the drain.
+
+    draining: nobody may come in any more.
+    """
 
     def __init__(self, config: GatewayConfig) -> None:
         self.configure(config)

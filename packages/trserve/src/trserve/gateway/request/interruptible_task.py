@@ -81,6 +81,17 @@ class InterruptibleTask:
             self.stopped = None
         return why
 
+    def instance_too_slow(self, now: float) -> bool:
+        """Whether it tells against the instance that it was stopped.
+
+        Not where it is no stream, which may just be long; nor at its deadline, unless the instance
+        had half of the time and has not begun.
+        """
+        if not self.stream or self.stopped != "deadline":
+            return self.stream and self.stopped == "timeout"
+        half = (self.deadline - self.started) / 2
+        return self.phase == "first byte" and now - self.touched > half
+
     def over(self) -> None:
         """The client has all that it will get: nothing interrupts what is left to do."""
         self._over = True

@@ -19,12 +19,7 @@ from trserve.gateway.request.client_disconnect import stopped_by_disconnect
 from trserve.gateway.request.decision import Decider, Decision
 from trserve.gateway.request.ended_request import ended_request, record_end, record_refusal
 from trserve.gateway.request.interruptible_task import InterruptibleTask
-from trserve.gateway.request.stop_reasons import (
-    CLIENT_GONE,
-    instance_too_slow,
-    stopped_error,
-    stopped_outcome,
-)
+from trserve.gateway.request.stop_reasons import CLIENT_GONE, stopped_error, stopped_outcome
 from trserve.gateway.upstream.stream_progress import StreamProgress
 from trserve.http.errors import ApiError
 
@@ -127,13 +122,11 @@ class RequestHandler:
             request = _Running(received, task, response, span)
             self._retries.requested()
             try:
-                while True:
-                    tries = tries.after(await self._round(request, tries))
+                again: Tries | None = tries
+                while again is not None:
+                    tries = again.after(await self._decide_and_attempt(request, again))
                     again = self._retries.again(received, tries)
-                    if again is None:
-                        break
-                    tries = again
-                await self._finish(request, tries)
+                await self._tell_the_rest(request, tries)
                 status = _CLIENT_LEFT if task.stopped in CLIENT_GONE else response.status
             except ApiError as error:
                 status = error.status_code
@@ -143,8 +136,8 @@ class RequestHandler:
                 record_end(ended, span, self._metrics, self._balancing, access_log=self._access_log)
                 await task.settle()
 
-    async def _round(self, request: _Running, tries: Tries) -> Attempted:
-        """One decision and one try, however they end; what was counted for them is taken back."""
+    async def _decide_and_attempt(self, request: _Running, tries: Tries) -> Attempted:
+        """One round, however it ends; what the balancer counted for it is taken back."""
         task = request.task
         account = DispatchAccount(next(self._keys), self._balancing, self._loop.time)
         progress = StreamProgress(account.wrote)
@@ -159,7 +152,7 @@ class RequestHandler:
         try:
             task.enter("waiting", self._loop.time())
             decision = await self._decider.decide(
-                request.received.body, tries, account, request.span
+                request.received.body, account, request.span, tries.not_on, tries.failed_for
             )
             if decision is None:
                 return over(Outcome.NOT_TRIED)
@@ -196,7 +189,7 @@ class RequestHandler:
         """One try; what it says of its instance is told to the pool. Raises AttemptFailedError."""
         received, task, instance = request.received, request.task, decision.instance
         self._metrics.decided(instance.name, instance.spec.model)
-        account.on_first_token = lambda: self._began(instance)
+        account.on_first_token = lambda: self._pool.began(instance)
         note = decision.note if received.body.options.explain else b""
         attempt = Attempt(instance.name, request.response, task, progress, decision.headers, note)
         headers = {**received.headers, **instance.headers}
@@ -214,7 +207,7 @@ class RequestHandler:
                 self._pool.answered(instance)
             raise
         except asyncio.CancelledError:
-            if instance_too_slow(task, self._loop.time()):
+            if task.instance_too_slow(self._loop.time()):
                 self._failed(instance, "timeout")
             elif account.first_at is not None:
                 self._pool.answered(instance)
@@ -226,23 +219,15 @@ class RequestHandler:
             return
         self._failed(instance, progress.broken)
         _log.warning(
-            "stream broken",
-            request_id=received.id,
-            instance=instance.name,
-            why=progress.broken,
+            "stream broken", request_id=received.id, instance=instance.name, why=progress.broken
         )
-
-    def _began(self, instance: Instance) -> None:
-        """The first token came from there."""
-        if instance.breaker.state(self._loop.time()) != "closed":  # else its end tells
-            self._pool.answered(instance)
 
     def _failed(self, instance: Instance, why: str) -> None:
         if self._pool.failed(instance, why):
             self._metrics.breaker_opened(instance.name)
 
-    async def _finish(self, request: _Running, tries: Tries) -> None:
-        """What is still to be told. Raises ApiError where nothing has been sent to the client."""
+    async def _tell_the_rest(self, request: _Running, tries: Tries) -> None:
+        """Where no instance's answer was whole. Raises ApiError: nothing has been sent yet."""
         task, response = request.task, request.response
         answer = None if tries.last is None else tries.last.answer
         if response.begun:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from trserve.gateway.request.attempted import Outcome
 from trserve.http.errors import ApiError
-
-if TYPE_CHECKING:
-    from trserve.gateway.request.interruptible_task import InterruptibleTask
 
 StopReason = Literal[
     "client left",
@@ -47,15 +44,3 @@ def stopped_outcome(why: StopReason, *, begun: bool) -> Outcome:
     if begun or why not in MAY_GO_ON:
         return Outcome.STOPPED
     return Outcome.FAILED if why == "timeout" else Outcome.WITHDRAWN
-
-
-def instance_too_slow(task: InterruptibleTask, now: float) -> bool:
-    """Whether it tells against the instance that its request was stopped.
-
-    Not where it is no stream, which may just be long; nor at its deadline, unless the instance
-    had half of the time and has not begun.
-    """
-    if not task.stream or task.stopped != "deadline":
-        return task.stream and task.stopped == "timeout"
-    waited = now - task.touched
-    return task.phase == "first byte" and waited > (task.deadline - task.started) / 2

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 class ConnectionRelease:
-    """reading_on: connections whose answers are complete but for the body's end."""
+    """Gives connections back to be used again, or closes them.
+
+    reading_on: tasks that wait for the ends of bodies whose answers are complete.
+    """
 
     def __init__(self, read_on_s: float = 1.0) -> None:
         """read_on_s: how long the end of a body is waited for."""

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import MutableMapping
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -154,13 +155,13 @@ def test_while_an_error_of_an_instances_is_written(upstreams, gateways, leaves: 
             body = json.dumps(chat_request()).encode()
             messages = iter([{"type": "http.request", "body": body}])
 
-            async def receive() -> dict[str, object]:
+            async def receive() -> MutableMapping[str, Any]:
                 if (message := next(messages, None)) is not None:
                     return message
                 await (writing if leaves else asyncio.Event()).wait()
                 return {"type": "http.disconnect"}
 
-            async def send(message: MutableMapping[str, object]) -> None:
+            async def send(message: MutableMapping[str, Any]) -> None:
                 if message["type"] == "http.response.body":
                     writing.set()
                     await asyncio.Event().wait()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from trserve.http.errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable
 
     from trserve.gateway.access.key_lookup import Caller
     from trserve.gateway.access.rate_limit import LimitReached
@@ -21,36 +20,27 @@ _NAMES = {
 }
 
 
-def check_models(caller: Caller | None, names: Iterable[str]) -> None:
-    """Whether a caller may ask for these models. Raises ApiError (403).
-
-    caller: None: no key was wanted, so everybody may.
-    """
-    if caller is None or caller.models is None:
-        return
+def check_models(caller: Caller, names: Iterable[str]) -> None:
+    """Whether a caller may ask for these models. Raises ApiError (403)."""
     for name in names:
         if not caller.may_use(name):
             message = f"This key is not for the model {name!r}."
             raise ApiError(403, message, param="model", code="model_not_allowed")
 
 
-@contextmanager
-def within_limits(caller: Caller | None, expected: int, used: Callable[[], int]) -> Iterator[None]:
-    """While a request is under way. Raises ApiError (429): a limit of the key's is reached.
+def take(caller: Caller, expected: int) -> None:
+    """Account for a request; `give_back` must come after it. Raises ApiError (429): not now.
 
-    expected: most tokens that it may come to. used: asked at the end, how many it came to.
+    expected: most tokens that it may come to.
     """
-    if caller is None:
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    reached = caller.limiter.take(loop.time(), expected)
-    if reached is not None:
+    now = asyncio.get_running_loop().time()
+    if (reached := caller.limiter.take(now, expected)) is not None:
         raise _too_much(reached)
-    try:
-        yield
-    finally:
-        caller.limiter.release(loop.time(), expected, used())
+
+
+def give_back(caller: Caller, expected: int, used: int) -> None:
+    """A request is over. expected: as `take` was told; used: tokens that it came to."""
+    caller.limiter.release(asyncio.get_running_loop().time(), expected, used)
 
 
 def _too_much(reached: LimitReached) -> ApiError:

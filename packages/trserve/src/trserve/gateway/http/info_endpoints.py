@@ -115,7 +115,8 @@ class RouteAnswer(BaseModel):
 async def route(request: Request, gateway: CurrentGateway) -> RouteAnswer:
     """The body is that of a chat completion, or of a completion (if it has a `prompt` only)."""
     body = parse_body(await request.body(), None)
-    check_models(request.scope.get(CALLER_KEY), body.names)
+    if (caller := request.scope.get(CALLER_KEY)) is not None:
+        check_models(caller, body.names)
     wanted = gateway.requests.of(body, -1)
     found = await gateway.explain(wanted)
     # not the balancer's others: they gave their name up and only finish what they have

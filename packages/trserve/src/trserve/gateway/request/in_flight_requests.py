@@ -6,7 +6,7 @@ import asyncio
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from trserve.gateway.access.key_limits import check_models, within_limits
+from trserve.gateway.access import key_limits
 from trserve.http.errors import ApiError
 
 if TYPE_CHECKING:
@@ -72,14 +72,17 @@ class InFlightRequests:
         tokens_used: asked at the end, how many tokens it came to.
         """
         self._check_room()
-        check_models(caller, body.names)
-        with within_limits(caller, body.most_tokens, tokens_used):
-            self._tasks.add(task)
-            try:
-                yield
-            finally:
-                self._tasks.discard(task)
-                self._check_empty()
+        if caller is not None:
+            key_limits.check_models(caller, body.names)
+            key_limits.take(caller, body.most_tokens)
+        self._tasks.add(task)
+        try:
+            yield
+        finally:
+            if caller is not None:
+                key_limits.give_back(caller, body.most_tokens, tokens_used())
+            self._tasks.discard(task)
+            self._check_empty()
 
     def _check_room(self) -> None:
         if self.draining:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from rbalance import NoInstanceError
 from trserve.gateway.pool.dispatch_account import DispatchAccount
 from trserve.gateway.request.attempt import Attempt, AttemptFailedError
 from trserve.gateway.request.attempted import Attempted, Outcome, Tries
-from trserve.gateway.request.client_disconnect import stopped_by_disconnect
+from trserve.gateway.request.client_disconnect import stop_when_client_leaves
 from trserve.gateway.request.decision import Decider, Decision
 from trserve.gateway.request.ended_request import ended_request, record_end, record_refusal
 from trserve.gateway.request.interruptible_task import InterruptibleTask
@@ -104,37 +103,36 @@ class RequestHandler:
 
         caller: whose key it came with. receive: the client's connection, which may end.
         """
-        body = received.body
+        body, request = received.body, None
         task = InterruptibleTask(received.received_at, received.deadline, stream=body.stream)
         tries, status = Tries(), 500
-        with ExitStack() as under_way:
-            try:
-                under_way.enter_context(
-                    self._in_flight.admitted(
-                        task, body, caller, lambda: tries.tokens(body.prompt_tokens)
-                    )
-                )
-                received = self._requests.settled(received)
-            except ApiError as error:
+
+        def tokens_used() -> int:
+            return tries.tokens(body.prompt_tokens)
+
+        try:
+            with self._in_flight.admitted(task, body, caller, tokens_used):
+                request = _Running(self._requests.settled(received), task, response, span)
+                self._retries.requested()
+                leaving = stop_when_client_leaves(task, receive)
+                try:
+                    again: Tries | None = tries
+                    while again is not None:
+                        tries = again.after(await self._decide_and_attempt(request, again))
+                        again = self._retries.again(request.received, tries)
+                    await self._tell_the_rest(request, tries)
+                    status = _CLIENT_LEFT if task.stopped in CLIENT_GONE else response.status
+                except ApiError as error:
+                    status = error.status_code
+                    raise
+                finally:
+                    leaving.cancel()
+                    self._record_end(request, tries, status)
+                    await task.settle()
+        except ApiError as error:
+            if request is None:  # it did not come in
                 record_refusal(received.id, received.path, error, span, access_log=self._access_log)
-                raise
-            under_way.enter_context(stopped_by_disconnect(task, receive))
-            request = _Running(received, task, response, span)
-            self._retries.requested()
-            try:
-                again: Tries | None = tries
-                while again is not None:
-                    tries = again.after(await self._decide_and_attempt(request, again))
-                    again = self._retries.again(received, tries)
-                await self._tell_the_rest(request, tries)
-                status = _CLIENT_LEFT if task.stopped in CLIENT_GONE else response.status
-            except ApiError as error:
-                status = error.status_code
-                raise
-            finally:
-                ended = ended_request(received, tries, status, self._loop.time())
-                record_end(ended, span, self._metrics, self._balancing, access_log=self._access_log)
-                await task.settle()
+            raise
 
     async def _decide_and_attempt(self, request: _Running, tries: Tries) -> Attempted:
         """One round, however it ends; what the balancer counted for it is taken back."""
@@ -243,3 +241,8 @@ class RequestHandler:
             except asyncio.CancelledError:
                 if task.interrupted() is None:
                     raise
+
+    def _record_end(self, request: _Running, tries: Tries, status: int) -> None:
+        ended = ended_request(request.received, tries, status, self._loop.time())
+        log = self._access_log
+        record_end(ended, request.span, self._metrics, self._balancing, access_log=log)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from trserve.gateway.request.attempted import Outcome
+from trserve.gateway.request.attempted import FAILURES, Outcome
 from trserve.gateway.request.retry_budget import RetryBudget, RetrySettings
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Retries:
             tries,
             self._most_tries,
             room_elsewhere=too_long and self._requests.room_elsewhere(received.body, last.instance),
-            affordable=self.budget.affords(now),
+            affordable=last.outcome in FAILURES and self.budget.affords(now),
         )
         match retry:
             case Retry.GIVE_UP:

@@ -205,7 +205,7 @@ def test_retries_and_the_time_to_connect_follow(upstreams, gateways) -> None:
     assert rewritten(gateway, change).json()["changed"] == ["timeouts", "retries"]
     handler = gateway.gateway.handler
     assert handler._timeout.sock_connect == 0.125
-    assert handler._retries.budget._settings == RetrySettings(share=0.7)
+    assert handler._retrier.budget._settings == RetrySettings(share=0.7)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from trserve.gateway.pool.telemetry_scraper import TelemetryScraper
 from trserve.gateway.request.decision import Decider
 from trserve.gateway.request.in_flight_requests import InFlightRequests
 from trserve.gateway.request.request_handler import RequestHandler
-from trserve.gateway.request.retry_decision import Retries
+from trserve.gateway.request.retry_decision import Retrier
 from trserve.gateway.request.route_requests import RouteRequests
 from trserve.gateway.upstream.connection_release import ConnectionRelease
 
@@ -119,7 +119,7 @@ class Gateway:
             self.requests,
             self.in_flight,
             Decider(self.balancer, self.balancing, self.requests, self.pool, self.metrics),
-            Retries(self.requests, self.pool, self.metrics),
+            Retrier(self.requests, self.pool, self.metrics),
             self.balancing,
             session,
             self.connections,

@@ -11,7 +11,7 @@ import pytest
 from rbalance import Terms
 from rbalance.policies.weights import PRESETS
 from trserve.gateway.http.body_parser import parse_body
-from trserve.gateway.request.attempted import Attempted, Outcome, Tries
+from trserve.gateway.request.attempted import Attempted, RoundOutcome, Tries
 from trserve.gateway.request.decision import Decision
 from trserve.gateway.request.ended_request import EndedRequest, ended_request
 from trserve.gateway.request.received_request import ReceivedRequest
@@ -27,7 +27,7 @@ def decided(name: str, terms: Terms | None = TERMS) -> Decision:
 
 
 ANSWERED = Attempted(
-    Outcome.ANSWERED, decided("a"), sent=True, prompt_tokens=5, tokens=7, first_at=101.5
+    RoundOutcome.ANSWERED, decided("a"), sent=True, prompt_tokens=5, tokens=7, first_at=101.5
 )
 
 
@@ -52,10 +52,10 @@ def test_one_that_was_served() -> None:
     ("last", "status"),
     [
         (replace(ANSWERED, broken="it broke off"), 200),
-        (replace(ANSWERED, outcome=Outcome.STOPPED), 200),
-        (replace(ANSWERED, outcome=Outcome.STOPPED), 499),
+        (replace(ANSWERED, outcome=RoundOutcome.STOPPED), 200),
+        (replace(ANSWERED, outcome=RoundOutcome.STOPPED), 499),
         (ANSWERED, 400),
-        (replace(ANSWERED, outcome=Outcome.FAILED), 500),
+        (replace(ANSWERED, outcome=RoundOutcome.FAILED), 500),
     ],
 )
 def test_one_that_was_not_is_no_measure(last: Attempted, status: int) -> None:
@@ -72,12 +72,12 @@ def test_a_policy_without_scores_predicts_nothing() -> None:
 
 
 def test_where_nobody_was_left_it_is_the_last_failures_answer() -> None:
-    failed = Attempted(Outcome.FAILED, decided("b"), sent=True, reason="status 500")
-    found = ended(failed, Attempted(Outcome.NOBODY, failed.decision), status=500)
+    failed = Attempted(RoundOutcome.FAILED, decided("b"), sent=True, reason="status 500")
+    found = ended(failed, Attempted(RoundOutcome.NOBODY, failed.decision), status=500)
     assert (found.instance, found.tries, found.usage) == ("b", 1, None)
 
 
-@pytest.mark.parametrize("rounds", [(), (Attempted(Outcome.NOBODY),)])
+@pytest.mark.parametrize("rounds", [(), (Attempted(RoundOutcome.NOBODY),)])
 def test_one_that_came_to_no_instance(rounds: tuple[Attempted, ...]) -> None:
     found = ended(*rounds, status=503)
     assert (found.instance, found.model, found.tries) == ("", "", 0)

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from trserve.gateway.request.attempted import Outcome
+from trserve.gateway.request.attempted import RoundOutcome
 from trserve.gateway.request.stop_reasons import (
     CLIENT_GONE,
     MAY_GO_ON,
@@ -20,24 +20,24 @@ REASONS: tuple[StopReason, ...] = get_args(StopReason)
 
 @pytest.mark.parametrize("why", REASONS)
 def test_an_answer_that_has_begun_ends_there(why: StopReason) -> None:
-    assert stopped_outcome(why, begun=True) is Outcome.STOPPED
+    assert stopped_outcome(why, begun=True) is RoundOutcome.STOPPED
 
 
 @pytest.mark.parametrize(
     ("why", "outcome"),
     [
-        ("client left", Outcome.STOPPED),
-        ("client stalled", Outcome.STOPPED),
-        ("deadline", Outcome.STOPPED),
-        ("shutdown", Outcome.STOPPED),
-        ("timeout", Outcome.FAILED),
-        ("instance removed", Outcome.WITHDRAWN),
-        ("instance down", Outcome.WITHDRAWN),
+        ("client left", RoundOutcome.STOPPED),
+        ("client stalled", RoundOutcome.STOPPED),
+        ("deadline", RoundOutcome.STOPPED),
+        ("shutdown", RoundOutcome.STOPPED),
+        ("timeout", RoundOutcome.FAILED),
+        ("instance removed", RoundOutcome.WITHDRAWN),
+        ("instance down", RoundOutcome.WITHDRAWN),
     ],
 )
-def test_before_it_has_begun_it_may_go_on_elsewhere(why: StopReason, outcome: Outcome) -> None:
+def test_before_it_has_begun_it_may_go_on_elsewhere(why: StopReason, outcome: RoundOutcome) -> None:
     assert stopped_outcome(why, begun=False) is outcome
-    assert (why in MAY_GO_ON) == (outcome is not Outcome.STOPPED)
+    assert (why in MAY_GO_ON) == (outcome is not RoundOutcome.STOPPED)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from trserve.gateway.request.attempted import Outcome
+from trserve.gateway.request.attempted import RoundOutcome
 from trserve.gateway.upstream.event_blocks import EventBlocks, NotEventsError
 from trserve.gateway.upstream.headers import passed_on
 from trserve.gateway.upstream.stored_answer import StoredAnswer
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 _MOST_HELD_BODY = 4 << 20  # a larger answer is passed on as it comes
 _MOST_ERROR_BODY = 1 << 20
 _LARGE = 1 << 20  # bytes that aiohttp wants to send in pieces, and warns of in one
-_OUTCOMES = {"broken": Outcome.BROKEN, "empty": Outcome.BROKEN, "context": Outcome.TOO_LONG}
+_OUTCOMES = {
+    "broken": RoundOutcome.BROKEN,
+    "empty": RoundOutcome.BROKEN,
+    "context": RoundOutcome.TOO_LONG,
+}
 _TOO_LONG = re.compile(rb"context[_ ](?:length|size|window)", re.IGNORECASE)
 
 _BUSY = (408, 429)
@@ -52,9 +56,9 @@ class AttemptFailedError(Exception):
         self.at_fault = at_fault
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> RoundOutcome:
         """Which kind of failure it is."""
-        return _OUTCOMES.get(self.reason, Outcome.FAILED)
+        return _OUTCOMES.get(self.reason, RoundOutcome.FAILED)
 
 
 class Attempt:

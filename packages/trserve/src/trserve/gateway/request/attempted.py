@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trserve.http.errors import ApiError
 
 
-class Outcome(Enum):
+class RoundOutcome(Enum):
     """Of one round: a decision, and mostly a try at the instance that it names."""
 
     ANSWERED = "the client has got what there was, whole or not"
@@ -28,7 +28,7 @@ class Outcome(Enum):
     TOO_LONG = "the same: the instance found the prompt too long"
 
 
-FAILURES = (Outcome.FAILED, Outcome.BROKEN, Outcome.TOO_LONG)
+FAILURES = (RoundOutcome.FAILED, RoundOutcome.BROKEN, RoundOutcome.TOO_LONG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Attempted:
     first_at: when its first token came, the event loop's time; None: none did.
     """
 
-    outcome: Outcome
+    outcome: RoundOutcome
     decision: Decision | None = None
     sent: bool = False
     reason: str = ""
@@ -88,7 +88,7 @@ class Tries:
     def after(self, attempted: Attempted) -> Tries:
         """With one round more."""
         not_on = self.not_on
-        if attempted.outcome is Outcome.NOT_TRIED and attempted.decision is not None:
+        if attempted.outcome is RoundOutcome.NOT_TRIED and attempted.decision is not None:
             not_on += (attempted.decision.instance.number,)
         return Tries(
             count=self.count + attempted.sent,

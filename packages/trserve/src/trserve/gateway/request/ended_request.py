@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from trserve.gateway.metrics.regret import regret_estimate
-from trserve.gateway.request.attempted import Outcome
+from trserve.gateway.request.attempted import RoundOutcome
 
 if TYPE_CHECKING:
     from trserve.gateway.metrics.gateway_metrics import GatewayMetrics
@@ -64,7 +64,10 @@ def ended_request(
     decision = None if last is None else last.decision
     terms = None if decision is None else decision.terms
     served = (
-        status == 200 and last is not None and last.outcome is Outcome.ANSWERED and not last.broken
+        status == 200
+        and last is not None
+        and last.outcome is RoundOutcome.ANSWERED
+        and not last.broken
     )
     regret = None
     if served and decision is not None and decision.weights is not None and terms is not None:

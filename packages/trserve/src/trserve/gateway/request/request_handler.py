@@ -13,7 +13,7 @@ import structlog
 from rbalance import NoInstanceError
 from trserve.gateway.pool.dispatch_account import DispatchAccount
 from trserve.gateway.request.attempt import Attempt, AttemptFailedError
-from trserve.gateway.request.attempted import Attempted, Outcome, Tries
+from trserve.gateway.request.attempted import Attempted, RoundOutcome, Tries
 from trserve.gateway.request.client_disconnect import stop_when_client_leaves
 from trserve.gateway.request.decision import Decider, Decision
 from trserve.gateway.request.ended_request import ended_request, record_end, record_refusal
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from trserve.gateway.request.client_response import ClientResponse
     from trserve.gateway.request.in_flight_requests import InFlightRequests
     from trserve.gateway.request.received_request import ReceivedRequest
-    from trserve.gateway.request.retry_decision import Retries
+    from trserve.gateway.request.retry_decision import Retrier
     from trserve.gateway.request.route_requests import RouteRequests
     from trserve.gateway.upstream.connection_release import ConnectionRelease
     from trserve.gateway.upstream.stored_answer import StoredAnswer
@@ -65,7 +65,7 @@ class RequestHandler:
         requests: RouteRequests,
         in_flight: InFlightRequests,
         decider: Decider,
-        retries: Retries,
+        retrier: Retrier,
         balancing: Balancing,
         session: aiohttp.ClientSession,
         connections: ConnectionRelease,
@@ -75,7 +75,7 @@ class RequestHandler:
         self._requests = requests
         self._in_flight = in_flight
         self._decider = decider
-        self._retries = retries
+        self._retrier = retrier
         self._balancing = balancing
         self._session = session
         self._connections = connections
@@ -87,7 +87,7 @@ class RequestHandler:
     def configure(self, deployment: GatewayDeployment) -> None:
         """Try so often, and connect for so long, from now on."""
         config = deployment.gateway
-        self._retries.configure(config.retries)
+        self._retrier.configure(config.retries)
         self._timeout = aiohttp.ClientTimeout(sock_connect=config.timeouts.connect_s)
         self._access_log = deployment.server.access_log
 
@@ -113,13 +113,13 @@ class RequestHandler:
         try:
             with self._in_flight.admitted(task, body, caller, tokens_used):
                 request = _Running(self._requests.settled(received), task, response, span)
-                self._retries.requested()
+                self._retrier.requested()
                 leaving = stop_when_client_leaves(task, receive)
                 try:
                     again: Tries | None = tries
                     while again is not None:
                         tries = again.after(await self._decide_and_attempt(request, again))
-                        again = self._retries.again(request.received, tries)
+                        again = self._retrier.again(request.received, tries)
                     await self._tell_the_rest(request, tries)
                     status = _CLIENT_LEFT if task.stopped in CLIENT_GONE else response.status
                 except ApiError as error:
@@ -142,7 +142,7 @@ class RequestHandler:
         decision, sent = None, False
 
         def over(
-            outcome: Outcome, reason: str = "", answer: ApiError | StoredAnswer | None = None
+            outcome: RoundOutcome, reason: str = "", answer: ApiError | StoredAnswer | None = None
         ) -> Attempted:
             counted = (progress.prompt_tokens, progress.tokens, account.first_at)
             return Attempted(outcome, decision, sent, reason, answer, progress.broken, *counted)
@@ -153,21 +153,21 @@ class RequestHandler:
                 request.received.body, account, request.span, tries.not_on, tries.failed_for
             )
             if decision is None:
-                return over(Outcome.NOT_TRIED)
+                return over(RoundOutcome.NOT_TRIED)
             async with decision.instance.turn(task):
                 if not decision.instance.breaker.allows(self._loop.time()):
-                    return over(Outcome.NOT_TRIED)
+                    return over(RoundOutcome.NOT_TRIED)
                 sent = True
                 await self._attempt(request, decision, account, progress)
-                return over(Outcome.ANSWERED, answer=progress.last_word)
+                return over(RoundOutcome.ANSWERED, answer=progress.last_word)
         except AttemptFailedError as error:
             return over(error.outcome, error.reason, error.answer)
         except NoInstanceError as error:
             if tries.failed is None:
                 refusal = self._requests.refusal(request.received.body, error)
-                return over(Outcome.NOBODY, answer=refusal)
+                return over(RoundOutcome.NOBODY, answer=refusal)
             decision = tries.failed.decision  # whose answer it is
-            return over(Outcome.NOBODY, answer=tries.failed.answer)
+            return over(RoundOutcome.NOBODY, answer=tries.failed.answer)
         except asyncio.CancelledError:
             if (why := task.interrupted()) is None:
                 raise

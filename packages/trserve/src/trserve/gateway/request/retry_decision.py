@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from trserve.gateway.request.attempted import FAILURES, Outcome
+from trserve.gateway.request.attempted import FAILURES, RoundOutcome
 from trserve.gateway.request.retry_budget import RetryBudget, RetrySettings
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Retry(Enum):
 
 
 def retry_decision(
-    outcome: Outcome, tries: Tries, most_tries: int, *, room_elsewhere: bool, affordable: bool
+    outcome: RoundOutcome, tries: Tries, most_tries: int, *, room_elsewhere: bool, affordable: bool
 ) -> Retry:
     """What follows after a round.
 
@@ -43,24 +43,24 @@ def retry_decision(
     affordable: the budget has a retry left.
     """
     match outcome:
-        case Outcome.ANSWERED | Outcome.STOPPED:
+        case RoundOutcome.ANSWERED | RoundOutcome.STOPPED:
             return Retry.GIVE_UP
-        case Outcome.NOT_TRIED | Outcome.WITHDRAWN:
+        case RoundOutcome.NOT_TRIED | RoundOutcome.WITHDRAWN:
             return Retry.ANEW
-        case Outcome.NOBODY:
+        case RoundOutcome.NOBODY:
             return Retry.HERE if _may_try_here(tries) else Retry.GIVE_UP
-        case Outcome.TOO_LONG if not room_elsewhere:
+        case RoundOutcome.TOO_LONG if not room_elsewhere:
             return Retry.GIVE_UP
     return Retry.ELSEWHERE if tries.count < most_tries and affordable else Retry.GIVE_UP
 
 
 def _may_try_here(tries: Tries) -> bool:
     """A kept connection may have died without its server: once more after each such try."""
-    broke_off = tries.failed is not None and tries.failed.outcome is Outcome.BROKEN
+    broke_off = tries.failed is not None and tries.failed.outcome is RoundOutcome.BROKEN
     return broke_off and bool(tries.not_on) and not tries.here_again
 
 
-class Retries:
+class Retrier:
     """Carries it out: pays for retries, counts them, and says where they may not go."""
 
     def __init__(self, requests: RouteRequests, pool: Pool, metrics: GatewayMetrics) -> None:
@@ -84,7 +84,7 @@ class Retries:
         """After a round: ready for another one, and paid for; None: there is none."""
         last, now = tries.last, self._time()
         assert last is not None
-        too_long = last.outcome is Outcome.TOO_LONG
+        too_long = last.outcome is RoundOutcome.TOO_LONG
         retry = retry_decision(
             last.outcome,
             tries,

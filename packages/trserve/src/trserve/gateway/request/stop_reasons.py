@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from trserve.gateway.request.attempted import Outcome
+from trserve.gateway.request.attempted import RoundOutcome
 from trserve.http.errors import ApiError
 
 StopReason = Literal[
@@ -39,8 +39,8 @@ def stopped_error(why: StopReason, instance: str | None) -> ApiError:
     return ApiError(503, message, code="shutdown", headers=headers)
 
 
-def stopped_outcome(why: StopReason, *, begun: bool) -> Outcome:
+def stopped_outcome(why: StopReason, *, begun: bool) -> RoundOutcome:
     """What a stop makes of a round. begun: the client has got a part of the answer."""
     if begun or why not in MAY_GO_ON:
-        return Outcome.STOPPED
-    return Outcome.FAILED if why == "timeout" else Outcome.WITHDRAWN
+        return RoundOutcome.STOPPED
+    return RoundOutcome.FAILED if why == "timeout" else RoundOutcome.WITHDRAWN

@@ -10,7 +10,7 @@ import pytest
 
 from trserve.gateway.config.config import Timeouts
 from trserve.gateway.request.in_flight_requests import overdue
-from trserve.gateway.request.interruptible_task import InterruptibleTask
+from trserve.gateway.request.interruptible_task import InterruptibleTask, Phase
 from trserve.gateway.request.stop_reasons import StopReason
 
 ENDS: tuple[StopReason, ...] = ("client left", "client stalled", "deadline", "shutdown")
@@ -86,3 +86,32 @@ async def test_how_long_a_first_byte_may_take(stream: bool, waited: float, why: 
     task.enter("first byte", 100.0)
     timeouts = Timeouts(first_byte_s=2.0, whole_s=8.0, idle_s=0.1, client_s=0.1)
     assert overdue(task, timeouts, 100.0 + waited) == why
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("why", "stream", "phase", "waited", "too_slow"),
+    [
+        ("timeout", True, "first byte", 1.0, True),
+        ("timeout", True, "streaming", 1.0, True),
+        ("timeout", False, "first byte", 9.0, False),
+        ("deadline", True, "first byte", 5.1, True),
+        ("deadline", True, "first byte", 4.9, False),
+        ("deadline", True, "streaming", 9.0, False),
+        ("deadline", True, "waiting", 9.0, False),
+        ("deadline", False, "first byte", 9.0, False),
+        ("client left", True, "first byte", 9.0, False),
+        ("shutdown", True, "first byte", 9.0, False),
+    ],
+)
+async def test_when_a_stop_tells_against_the_instance(
+    why: StopReason, stream: bool, phase: Phase, waited: float, too_slow: bool
+) -> None:
+    """Of ten seconds that the request has."""
+    task = InterruptibleTask(100.0, 110.0, stream=stream)
+    task.enter(phase, 110.0 - waited)
+    task.stop(why)
+    assert task.instance_too_slow(110.0) == too_slow
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    assert task.interrupted() == why

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from trserve.gateway.request.attempted import RoundOutcome
+from trserve.gateway.request.attempted import AttemptFailedError
 from trserve.gateway.upstream.event_blocks import EventBlocks, NotEventsError
 from trserve.gateway.upstream.headers import passed_on
 from trserve.gateway.upstream.stored_answer import StoredAnswer
@@ -27,38 +27,11 @@ if TYPE_CHECKING:
 _MOST_HELD_BODY = 4 << 20  # a larger answer is passed on as it comes
 _MOST_ERROR_BODY = 1 << 20
 _LARGE = 1 << 20  # bytes that aiohttp wants to send in pieces, and warns of in one
-_OUTCOMES = {
-    "broken": RoundOutcome.BROKEN,
-    "empty": RoundOutcome.BROKEN,
-    "context": RoundOutcome.TOO_LONG,
-}
 _TOO_LONG = re.compile(rb"context[_ ](?:length|size|window)", re.IGNORECASE)
 
 _BUSY = (408, 429)
 _REFUSED = (401, 404, 407, *_BUSY)
 """Of the gateway itself rather than of its client: it names the model there, and has the key."""
-
-
-class AttemptFailedError(Exception):
-    """No byte has gone to the client, so another instance may be tried."""
-
-    def __init__(
-        self, reason: str, answer: ApiError | StoredAnswer, *, at_fault: bool = True
-    ) -> None:
-        """reason: for metrics, a word of a small vocabulary.
-
-        answer: what the client gets if nobody else does better.
-        at_fault: it counts against the instance's health.
-        """
-        super().__init__(reason)
-        self.reason = reason
-        self.answer = answer
-        self.at_fault = at_fault
-
-    @property
-    def outcome(self) -> RoundOutcome:
-        """Which kind of failure it is."""
-        return _OUTCOMES.get(self.reason, RoundOutcome.FAILED)
 
 
 class Attempt:

@@ -30,6 +30,34 @@ class RoundOutcome(Enum):
 
 FAILURES = (RoundOutcome.FAILED, RoundOutcome.BROKEN, RoundOutcome.TOO_LONG)
 
+_OF_REASON = {
+    "broken": RoundOutcome.BROKEN,
+    "empty": RoundOutcome.BROKEN,
+    "context": RoundOutcome.TOO_LONG,
+}
+
+
+class AttemptFailedError(Exception):
+    """No byte has gone to the client, so another instance may be tried."""
+
+    def __init__(
+        self, reason: str, answer: ApiError | StoredAnswer, *, at_fault: bool = True
+    ) -> None:
+        """reason: for metrics, a word of a small vocabulary.
+
+        answer: what the client gets if nobody else does better.
+        at_fault: it counts against the instance's health.
+        """
+        super().__init__(reason)
+        self.reason = reason
+        self.answer = answer
+        self.at_fault = at_fault
+
+    @property
+    def outcome(self) -> RoundOutcome:
+        """Which kind of failure it is."""
+        return _OF_REASON.get(self.reason, RoundOutcome.FAILED)
+
 
 @dataclass(frozen=True, slots=True)
 class Attempted:

@@ -12,8 +12,8 @@ import structlog
 
 from rbalance import NoInstanceError
 from trserve.gateway.pool.dispatch_account import DispatchAccount
-from trserve.gateway.request.attempt import Attempt, AttemptFailedError
-from trserve.gateway.request.attempted import Attempted, RoundOutcome, Tries
+from trserve.gateway.request.attempt import Attempt
+from trserve.gateway.request.attempted import Attempted, AttemptFailedError, RoundOutcome, Tries
 from trserve.gateway.request.client_disconnect import stop_when_client_leaves
 from trserve.gateway.request.decision import Decider, Decision
 from trserve.gateway.request.ended_request import ended_request, record_end, record_refusal

@@ -15,7 +15,7 @@ import structlog
 import uvloop
 
 from trsched.errors import ConfigError
-from trserve.gateway.access.client_keys import ClientKeys
+from trserve.gateway.access.key_lookup import ClientKeys
 from trserve.gateway.gateway import Gateway
 from trserve.gateway.http.app import create_gateway_app
 from trserve.gateway.metrics.tracing_setup import tracing_from_environment
@@ -113,13 +113,15 @@ async def _open(
 
 
 def _served(gateway: Gateway, url: str) -> Served:
+    in_flight = gateway.in_flight
+
     async def stop() -> None:
-        gateway.stop()
+        in_flight.stop_all()
 
     return Served(
         app=create_gateway_app(gateway),
-        running=lambda: len(gateway.watchdog.flights),
-        drain=gateway.drain,
+        running=lambda: len(in_flight),
+        drain=in_flight.drain,
         stop=stop,
         on_ready=lambda: _log.info("ready", url=url),
         answers_while_draining=True,  # with a 503, and with where to read that it drains

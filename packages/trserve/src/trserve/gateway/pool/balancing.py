@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from rbalance.predict.mapped_predictor import PredictAs
     from rbalance.tpot.heads import TpotHeads
     from rbalance.tpot.model import TpotModel
-    from trserve.gateway.metrics.gateway_metrics import GatewayMetrics
 
 T = TypeVar("T")
 
@@ -48,10 +47,15 @@ _STALE_AFTER, _FORGOTTEN_AFTER = 5, 50  # missed readings; not before 1 and 10 s
 
 @dataclass(slots=True)
 class Balancing:
-    """What decides. `place` tells what learns by instance of a new one.
+    """What decides.
 
-    slo: where the weights lean to, None for none. tiers: those that times per token are known of,
-    None for all.
+    state: what the balancer sees of the instances.
+    policy: chooses among them.
+    predictor: of answers' quality and length.
+    deadline_s: after it a batch is decided without predictions.
+    tpot: what learns seconds per token by instance; None: nothing does.
+    slo: where the weights lean to; None: nowhere.
+    tiers: those that times per token are known of; None: all.
     """
 
     state: InstanceState
@@ -64,14 +68,17 @@ class Balancing:
     _controller: SloController | None = None
     _moved_at: float = 0.0
 
-    def foresight(self, stats: BalancerStats, metrics: GatewayMetrics) -> Foresight:
-        """Predictions for batches, as this pool wants them."""
+    def foresight(self, stats: BalancerStats, on_batch: Callable[[int, float], None]) -> Foresight:
+        """Predictions for batches, as this pool wants them.
+
+        on_batch: told of each batch its size and the predictor's seconds.
+        """
         predictor = self.predictor
 
         def predict(prompts: Sequence[str]) -> Foreseen:
             began = time.perf_counter()
             foreseen = Foreseen(predictor.predict(prompts))
-            metrics.batch(len(prompts), time.perf_counter() - began)
+            on_batch(len(prompts), time.perf_counter() - began)
             return foreseen
 
         instant = predictor.instant

@@ -1,4 +1,4 @@
-"""trserve.gateway.access.api_keys: keys are found, files checked, and accounts outlive a reload."""
+"""Keys are found, their files checked, and accounts outlive a reload."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from trsched.errors import ConfigError
-from trserve.gateway.access.api_keys import ApiKeys
+from trserve.gateway.access.key_lookup import KeysOfFile
 from trserve.gateway.access.keys_file import new_key
 
 A, B = (hashlib.sha256(key).hexdigest() for key in (b"key-a", b"key-b"))
@@ -20,9 +20,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "keys.yaml"
 
 
-def written(path: Path, text: str) -> ApiKeys:
+def written(path: Path, text: str) -> KeysOfFile:
     path.write_text(text, encoding="utf-8")
-    return ApiKeys(path)
+    return KeysOfFile(path)
 
 
 def test_a_new_key_opens_the_door_and_is_not_in_the_file(path: Path) -> None:
@@ -125,12 +125,12 @@ def test_a_bad_file_is_named_with_line_and_field(path: Path, text: str, complain
 
 def test_a_file_that_cannot_be_read(path: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"keys\.yaml: No such file"):
-        ApiKeys(path)
+        KeysOfFile(path)
     with pytest.raises(ConfigError, match="Is a directory"):
-        ApiKeys(tmp_path)
+        KeysOfFile(tmp_path)
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="not UTF-8 text"):
-        ApiKeys(path)
+        KeysOfFile(path)
 
 
 def test_a_reload_takes_changes_and_keeps_the_accounts_of_names_that_stay(path: Path) -> None:

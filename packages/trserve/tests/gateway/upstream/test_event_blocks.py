@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trserve.gateway.request.event_blocks import MOST_HELD_BYTES, EventBlocks, NotEventsError
+from trserve.gateway.upstream.event_blocks import MOST_HELD_BYTES, EventBlocks, NotEventsError
 
 EVENTS = st.lists(
     st.tuples(

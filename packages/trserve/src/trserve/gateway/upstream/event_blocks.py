@@ -25,8 +25,10 @@ class NotEventsError(Exception):
 
 
 class EventBlocks:
-    """events: of data, so far; about one token each. done: [DONE] has come.
+    """One stream.
 
+    events: of data, so far; about one token each.
+    done: [DONE] has come.
     server_failed: an error event has come that does not blame the request.
     """
 

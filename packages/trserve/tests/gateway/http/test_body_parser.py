@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trserve.gateway.http.body_parser import parse_body, tokens_of
 from trserve.gateway.pool.instance import capability_bits
-from trserve.gateway.request.ask import read_ask, tokens_of
 from trserve.http.errors import ApiError
 
 MESSAGES = [{"role": "user", "content": "Hi"}]
@@ -33,36 +33,36 @@ def chat(**fields: Any) -> bytes:
 
 def refusal(body: bytes, kind: Any = "chat") -> ApiError:
     with pytest.raises(ApiError) as caught:
-        read_ask(body, kind)
+        parse_body(body, kind)
     assert caught.value.status_code == 400
     return caught.value
 
 
 @given(unknown=st.dictionaries(st.text(min_size=1).map("x_{}".format), JSON, max_size=4))
 def test_unknown_fields_keep_their_bytes(unknown: dict[str, Any]) -> None:
-    ask = read_ask(chat(**unknown), "chat")
+    body = parse_body(chat(**unknown), "chat")
     for name, value in unknown.items():
-        assert bytes(ask.fields[name]) == json.dumps(value).encode()
+        assert bytes(body.fields[name]) == json.dumps(value).encode()
 
 
 def test_numbers_are_not_rewritten() -> None:
     given = b'{"model":"m","messages":[{"role":"user"}],"seed":12345678901234567890,"p":1.50e0}'
-    ask = read_ask(given, "chat")
-    assert bytes(ask.fields["seed"]) == b"12345678901234567890"
-    assert bytes(ask.fields["p"]) == b"1.50e0"
+    body = parse_body(given, "chat")
+    assert bytes(body.fields["seed"]) == b"12345678901234567890"
+    assert bytes(body.fields["p"]) == b"1.50e0"
 
 
 def test_the_gateways_own_object_goes_no_further() -> None:
-    ask = read_ask(chat(routebalance={"explain": True, "max_usd": 0.5, "models": ["a"]}), "chat")
-    assert "routebalance" not in ask.fields
-    assert ask.options.explain
-    assert (ask.max_usd, ask.max_seconds) == (0.5, math.inf)
-    assert ask.options.models == ["a"]
+    body = parse_body(chat(routebalance={"explain": True, "max_usd": 0.5, "models": ["a"]}), "chat")
+    assert "routebalance" not in body.fields
+    assert body.options.explain
+    assert (body.max_usd, body.max_seconds) == (0.5, math.inf)
+    assert body.options.models == ["a"]
 
 
 def test_a_tokenrouter_that_is_null_is_none() -> None:
-    assert "tokenrouter" not in read_ask(chat(tokenrouter=None), "chat").fields
-    assert bytes(read_ask(chat(tokenrouter={}), "chat").fields["tokenrouter"]) == b"{}"
+    assert "tokenrouter" not in parse_body(chat(tokenrouter=None), "chat").fields
+    assert bytes(parse_body(chat(tokenrouter={}), "chat").fields["tokenrouter"]) == b"{}"
 
 
 def test_the_prompt_is_the_last_thing_the_user_said() -> None:
@@ -73,8 +73,8 @@ def test_the_prompt_is_the_last_thing_the_user_said() -> None:
         {"role": "user", "content": [{"type": "text", "text": "Second"}]},
         {"role": "assistant", "content": "Well,"},
     ]
-    assert read_ask(chat(messages=messages), "chat").prompt == "Second"
-    assert read_ask(chat(messages=messages[:1]), "chat").prompt == "Be brief."
+    assert parse_body(chat(messages=messages), "chat").prompt == "Second"
+    assert parse_body(chat(messages=messages[:1]), "chat").prompt == "Be brief."
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_the_prompt_is_the_last_thing_the_user_said() -> None:
 )
 def test_prompts_of_text_completions(prompt: Any, text: str, tokens: int) -> None:
     body = json.dumps({"model": "m", "prompt": prompt}).encode()
-    ask = read_ask(body, "completions")
-    assert (ask.prompt, ask.prompt_tokens) == (text, tokens)
+    parsed = parse_body(body, "completions")
+    assert (parsed.prompt, parsed.prompt_tokens) == (text, tokens)
 
 
 TEXT_FIELD = {"name": "x", "schema": {"type": "object", "properties": {"text": {}}}}
@@ -123,7 +123,7 @@ TEXT_FIELD = {"name": "x", "schema": {"type": "object", "properties": {"text": {
     ],
 )
 def test_what_an_instance_must_be_able_to_do(fields: dict[str, Any], needs: list[str]) -> None:
-    assert read_ask(chat(**fields), "chat").needs == capability_bits(needs)
+    assert parse_body(chat(**fields), "chat").needs == capability_bits(needs)
 
 
 @pytest.mark.parametrize(
@@ -180,5 +180,5 @@ def test_tokens_are_guessed_for_any_text(text: str) -> None:
 
 
 def test_the_raw_fields_are_encoded_again_as_they_were() -> None:
-    fields = read_ask(chat(temperature=0.25), "chat").fields
+    fields = parse_body(chat(temperature=0.25), "chat").fields
     assert json.loads(msgspec.json.encode(fields)) == json.loads(chat(temperature=0.25))

@@ -1,19 +1,17 @@
-"""A client's request as the gateway needs to know it; everything else stays as it was sent."""
+"""From a request's body to what the gateway needs to know of it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
-from rbalance import Weights
 from trsched.errors import ConfigError
 from trserve.gateway.config.checks import weights_of
-from trserve.gateway.config.config import WeightShares
 from trserve.gateway.pool.instance import capability_bits
+from trserve.gateway.request.parsed_body import ParsedBody, RouteOptions
 from trserve.http.errors import ApiError
 
 Raw = msgspec.Raw
@@ -23,42 +21,6 @@ _CHARS_PER_TOKEN = 4
 _TOKENS_PER_MESSAGE = 4
 _MEDIA = ("image", "audio", "video")  # in parts' types: image_url, input_audio, …
 _NOTHING = (b"null", b"[]", b"{}", b"false", b"0", b"1", b'""')
-
-
-class RouteOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The request's object `routebalance`, which no instance sees.
-
-    weights: instead of the gateway's. models: which may answer, instead of what `model` says.
-    max_usd, max_seconds: ceilings, as predicted. explain: the answer says how it was chosen.
-    """
-
-    weights: str | WeightShares | None = None
-    models: Annotated[list[str], msgspec.Meta(max_length=100)] | None = None
-    max_usd: float | None = None
-    max_seconds: float | None = None
-    explain: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """fields: the body's, each as its bytes, without `routebalance`. prompt: what is asked last.
-
-    prompt_tokens: an estimate. max_tokens: None where the client leaves it open. needs: bits of
-    CAPABILITIES. weights: None for the gateway's.
-    """
-
-    kind: Kind
-    fields: dict[str, Raw]
-    model: str
-    stream: bool
-    prompt: str
-    prompt_tokens: int
-    max_tokens: int | None
-    needs: int
-    options: RouteOptions
-    weights: Weights | None
-    max_usd: float
-    max_seconds: float
 
 
 class _Part(msgspec.Struct):
@@ -80,7 +42,7 @@ _MESSAGES = msgspec.json.Decoder(list[_Message])
 _PROMPT = msgspec.json.Decoder(str | list[Any])
 
 
-def read_ask(body: bytes, kind: Kind | None) -> Ask:
+def parse_body(body: bytes, kind: Kind | None) -> ParsedBody:
     """Raises ApiError (400) naming the field; only what the gateway itself needs is looked at.
 
     kind: None: as the body shows.
@@ -104,8 +66,7 @@ def read_ask(body: bytes, kind: Kind | None) -> Ask:
         chosen = None if weights is None else weights_of(weights, "routebalance.weights")
     except ConfigError as error:
         raise _wrong(error.field, error.message) from error
-    return Ask(
-        kind=kind,
+    return ParsedBody(
         fields=fields,
         model=model,
         stream=stream,

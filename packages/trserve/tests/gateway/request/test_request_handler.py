@@ -218,7 +218,7 @@ def test_regret_is_by_the_weights_of_the_decision(
         seen.append(used)
         return 0.0
 
-    monkeypatch.setattr("trserve.gateway.request.trip_end.regret_estimate", estimate)
+    monkeypatch.setattr("trserve.gateway.request.ended_request.regret_estimate", estimate)
     policy: Any = gateway.gateway.balancing.policy
     with ThreadPoolExecutor(1) as threads:
         asked = threads.submit(gateway.chat, **fields)

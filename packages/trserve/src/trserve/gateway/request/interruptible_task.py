@@ -1,32 +1,30 @@
-"""One client's request on its way: where it is, since when, and how it can be stopped."""
+"""The task that serves one request: what it waits for, since when, and how it can be stopped."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from trserve.http.errors import ApiError
+from trserve.gateway.request.stop_reasons import MAY_GO_ON
+
+if TYPE_CHECKING:
+    from trserve.gateway.request.stop_reasons import StopReason
 
 Phase = Literal["waiting", "first byte", "streaming", "client"]
-Stop = Literal[
-    "client left",
-    "client stalled",
-    "instance removed",
-    "instance down",
-    "timeout",
-    "deadline",
-    "shutdown",
-]
-_GOES_ON = ("instance removed", "instance down", "timeout")
-"""After these a request may be tried elsewhere."""
 
 
-class Flight:
-    """The task that serves one request may be stopped from outside, with a reason.
+class InterruptibleTask:
+    """The current task, which may be stopped from outside, with a reason.
 
-    phase: what it waits for, since `touched` (the event loop's time): a decision or its turn, an
-    instance's first byte or next one, the client to read on. stream: the answer is to come in
-    pieces; else its first byte is about its last. deadline: when it must be over.
+    Times are the event loop's, in seconds.
+
+    phase: what it waits for: a decision or its turn, an instance's first byte or next one, the
+        client to read on.
+    touched: since when.
+    started: when the request began to come.
+    deadline: when it must be over.
+    stream: the answer is to come in pieces; else its first byte is about its last.
+    stopped: why it was stopped; None: it was not, or went on elsewhere.
     """
 
     __slots__ = (
@@ -35,32 +33,30 @@ class Flight:
         "_task",
         "deadline",
         "phase",
-        "request_id",
         "started",
         "stopped",
         "stream",
         "touched",
     )
 
-    def __init__(self, request_id: str, now: float, deadline: float, *, stream: bool) -> None:
+    def __init__(self, now: float, deadline: float, *, stream: bool) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._task = task
         self._over = False
         self._interrupts = 0  # that have been asked for and not arrived
-        self.request_id = request_id
         self.started = self.touched = now
         self.deadline = deadline
         self.stream = stream
         self.phase: Phase = "waiting"
-        self.stopped: Stop | None = None
+        self.stopped: StopReason | None = None
 
     def enter(self, phase: Phase, now: float) -> None:
         """Wait for something else from now on."""
         self.phase = phase
         self.touched = now
 
-    def stop(self, why: Stop) -> None:
+    def stop(self, why: StopReason) -> None:
         """Interrupt what it is doing; of two reasons the one that ends it stands."""
         if self._over:
             return
@@ -68,10 +64,10 @@ class Flight:
             self.stopped = why
             self._interrupts += 1
             self._task.cancel()
-        elif self.stopped in _GOES_ON and why not in _GOES_ON:
+        elif self.stopped in MAY_GO_ON and why not in MAY_GO_ON:
             self.stopped = why  # before the task has heard of the first
 
-    def interrupted(self) -> Stop | None:
+    def interrupted(self) -> StopReason | None:
         """For the task itself, on CancelledError: why; None if somebody else cancelled it.
 
         A request whose instance was removed or was too slow may then go on elsewhere.
@@ -81,9 +77,20 @@ class Flight:
             return None
         self._interrupts = 0
         self._task.uncancel()
-        if why in _GOES_ON:
+        if why in MAY_GO_ON:
             self.stopped = None
         return why
+
+    def instance_too_slow(self, now: float) -> bool:
+        """Whether it tells against the instance that it was stopped.
+
+        Not where it is no stream, which may just be long; nor at its deadline, unless the instance
+        had half of the time and has not begun.
+        """
+        if not self.stream or self.stopped != "deadline":
+            return self.stream and self.stopped == "timeout"
+        half = (self.deadline - self.started) / 2
+        return self.phase == "first byte" and now - self.touched > half
 
     def over(self) -> None:
         """The client has all that it will get: nothing interrupts what is left to do."""
@@ -97,18 +104,3 @@ class Flight:
                 await asyncio.sleep(0)
             except asyncio.CancelledError:
                 self._task.uncancel()
-
-
-def stopped_error(why: Stop, instance: str | None) -> ApiError:
-    """What the client is told of a request that was stopped."""
-    where = f" on instance {instance}" if instance else ""
-    match why:
-        case "timeout":
-            return ApiError(504, f"No answer in time{where}.", code="upstream_timeout")
-        case "deadline":
-            return ApiError(504, "The answer was not complete in time.", code="timeout")
-        case "instance removed":
-            return ApiError(502, f"The instance was removed{where}.", code="instance_removed")
-    headers = {"retry-after": "5"}
-    message = "The gateway is shutting down; try again later."
-    return ApiError(503, message, code="shutdown", headers=headers)

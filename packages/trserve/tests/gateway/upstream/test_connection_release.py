@@ -16,21 +16,18 @@ from tests.support.gateway.upstream_answers import (
 )
 from tests.support.waiting import until
 from trserve.gateway.access.keys_file import new_key
-from trserve.gateway.request import connection_release
 
 WHOLE = b"".join(chat_events(["a", "b"], tokens=2))
 BREAKER = {"failures": 1, "cooldown_s": 60}
 
 
-@pytest.fixture(autouse=True)
-def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a connection that might be used again."""
-    monkeypatch.setattr("trserve.gateway.request.connection_release._READ_ON_S", 0.1)
+LITTLE_S, LONG_S = 0.1, 10.0
+"""How long a connection that might be used again is waited for."""
 
 
 def test_the_client_has_its_end_though_the_connection_stays_open(upstreams, gateways) -> None:
     (server,) = upstreams(play(chunked_head(), chunk(WHOLE), Gate()))
-    gateway = gateways([server], breaker=BREAKER, timeouts={"idle_s": 0.05})
+    gateway = gateways([server], read_on_s=LITTLE_S, breaker=BREAKER, timeouts={"idle_s": 0.05})
     for _ in range(2):
         assert gateway.chat(stream=True).content == WHOLE
     gateway.wait_until_idle()
@@ -43,7 +40,7 @@ def test_the_client_has_its_end_though_the_connection_stays_open(upstreams, gate
 def test_what_breaks_off_afterwards_is_no_fault(upstreams, gateways, then: bytes) -> None:
     gate = Gate()
     (server,) = upstreams(play(chunked_head(), chunk(WHOLE), gate, then))
-    gateway = gateways([server], breaker=BREAKER)
+    gateway = gateways([server], read_on_s=LITTLE_S, breaker=BREAKER)
     with gateway.stream() as answer:
         assert answer.read() == WHOLE
         gate.open()
@@ -52,7 +49,7 @@ def test_what_breaks_off_afterwards_is_no_fault(upstreams, gateways, then: bytes
     assert gateway.metric("trgateway_retries_total") == 0
 
 
-def test_the_connection_is_used_again(upstreams, gateways, monkeypatch) -> None:
+def test_the_connection_is_used_again(upstreams, gateways) -> None:
     """Also where the end of the body comes later than [DONE]."""
     ports: set[int] = set()
     late = Gate()
@@ -67,27 +64,25 @@ def test_the_connection_is_used_again(upstreams, gateways, monkeypatch) -> None:
             await streamed(chat_events(["a", "b"], tokens=2))(exchange)
 
     (server,) = upstreams(script)
-    monkeypatch.setattr("trserve.gateway.request.connection_release._READ_ON_S", 10.0)
-    gateway = gateways([server])
+    gateway = gateways([server], read_on_s=LONG_S)
     assert gateway.chat(stream=True).content == WHOLE
     late.open()
     for _ in range(4):
-        until(lambda: not gateway.call(lambda: list(connection_release._READING_ON)))
+        until(lambda: not gateway.call(lambda: list(gateway.gateway.connections.reading_on)))
         assert gateway.chat(stream=True).content == WHOLE
     assert len(server.exchanges) == 5
     assert len(ports) == 1
 
 
-def test_nothing_of_it_is_held_meanwhile(upstreams, gateways, tmp_path, monkeypatch) -> None:
+def test_nothing_of_it_is_held_meanwhile(upstreams, gateways, tmp_path) -> None:
     """A client that asks one after the other never has two under way."""
     gate = Gate()
     (server,) = upstreams(play(chunked_head(), chunk(WHOLE), gate))
-    monkeypatch.setattr("trserve.gateway.request.connection_release._READ_ON_S", 10.0)
     key, line = new_key("alice")
     keys = tmp_path / "keys.yaml"
     keys.write_text(line[:-1] + ", concurrency: 1}\n")
     own = {"admin_key": "admin", "keys_file": str(keys)}
-    gateway = gateways([server], each={"concurrency": 1}, server=own)
+    gateway = gateways([server], read_on_s=LONG_S, each={"concurrency": 1}, server=own)
     for _ in range(3):
         answer = gateway.http.post(
             "/v1/chat/completions",
@@ -102,7 +97,7 @@ def test_nothing_of_it_is_held_meanwhile(upstreams, gateways, tmp_path, monkeypa
 def test_a_client_that_leaves_after_the_end_interrupts_nothing(upstreams, gateways) -> None:
     """Its request is counted as what it was: answered."""
     (server,) = upstreams(play(chunked_head(), chunk(WHOLE), Gate()))
-    gateway = gateways([server], breaker=BREAKER)
+    gateway = gateways([server], read_on_s=LITTLE_S, breaker=BREAKER)
     with gateway.sent(stream=True) as sock:
         received = b""
         while b"[DONE]" not in received:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import MutableMapping
 from contextlib import suppress
+from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.support.gateway.gate import Gate
+from tests.support.gateway.running_gateway import chat_request
 from tests.support.gateway.upstream_answers import (
+    always,
     chat_chunk,
     chat_events,
     chunk,
@@ -20,6 +26,8 @@ from tests.support.gateway.upstream_answers import (
     polite,
 )
 from tests.support.waiting import until
+from trserve.gateway.http.generation_endpoint import GenerationEndpoint
+from trserve.http.middleware.exchange import SCOPE_KEY
 
 AT_ONCE_S = 5.0
 """Far below every timeout of these gateways, far above what it takes."""
@@ -92,7 +100,7 @@ def test_while_it_waits_for_a_decision(upstreams, gateways) -> None:
 
     gateway.call(lambda: setattr(foresight, "of", slow))
     with gateway.sent():
-        until(lambda: gateway.call(lambda: len(gateway.gateway.watchdog.flights)) == 1)
+        until(lambda: gateway.call(lambda: len(gateway.gateway.in_flight)) == 1)
     gateway.wait_until_idle()
     held_up.open()
     assert gateway.chat().status_code == 200
@@ -132,3 +140,38 @@ def test_many_leave_at_any_moment(upstreams, gateways) -> None:
     gateway.wait_for_responses(60)
     gateway.wait_until_idle()
     until(lambda: all(server.open == 0 for server in servers))
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["reads no more", "leaves"])
+def test_while_an_error_of_an_instances_is_written(upstreams, gateways, leaves: bool) -> None:
+    """The last thing that a request does; it ends as any other whose client is gone."""
+    own = {"access_log": True}
+    (server,) = upstreams(always(503, b"no"))
+    with capture_logs() as lines:
+        gateway = gateways([server], server=own, timeouts={"client_s": 0.2})
+
+        async def served() -> None:
+            writing = asyncio.Event()
+            body = json.dumps(chat_request()).encode()
+            messages = iter([{"type": "http.request", "body": body}])
+
+            async def receive() -> MutableMapping[str, Any]:
+                if (message := next(messages, None)) is not None:
+                    return message
+                await (writing if leaves else asyncio.Event()).wait()
+                return {"type": "http.disconnect"}
+
+            async def send(message: MutableMapping[str, Any]) -> None:
+                if message["type"] == "http.response.body":
+                    writing.set()
+                    await asyncio.Event().wait()
+
+            headers = [(b"content-type", b"application/json")]
+            scope = {"type": "http", "method": "POST", "headers": headers, "query_string": b""}
+            endpoint = GenerationEndpoint(gateway.gateway, "chat", "/v1/chat/completions")
+            await endpoint({**scope, SCOPE_KEY: "r"}, receive, send)
+
+        asyncio.run_coroutine_threadsafe(served(), gateway.loop).result(20)
+        gateway.wait_until_idle()
+    (line,) = [line for line in lines if line["event"] == "request finished"]
+    assert (line["status"], line["instance"]) == (499, "a")

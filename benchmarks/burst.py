@@ -41,7 +41,7 @@ from benchmarks.proxy.peers import PEERS
 from benchmarks.proxy.prompts import requests
 from benchmarks.proxy.proxy_process import Proxy, StartError
 from benchmarks.proxy.small_instances import MODEL, Load, SmallInstances, small_instances
-from benchmarks.serving.machine import machine
+from benchmarks.report.machine import machine
 
 PEER_POLICIES = {
     "litellm": ("litellm", False),

@@ -47,7 +47,7 @@ from benchmarks.proxy.peers import PEERS
 from benchmarks.proxy.phases import COUNTS, Measured
 from benchmarks.proxy.proxy_process import Proxy, StartError
 from benchmarks.proxy.upstreams import Upstreams, mock_upstreams
-from benchmarks.serving.machine import machine
+from benchmarks.report.machine import machine
 
 OURS = ("minilm", "prior", "round-robin")
 UPSTREAMS = 4

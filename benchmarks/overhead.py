@@ -21,8 +21,8 @@ import sys
 import time
 from typing import Any
 
-from benchmarks.serving.event_stream import request_head
-from benchmarks.serving.trserve_server import trserve_server
+from benchmarks.load.event_stream import request_head
+from benchmarks.systems.trserve_server import trserve_server
 from trsched.engines.base import Engine
 from trsched.engines.open_engine import open_engine
 from trsched.group import Group

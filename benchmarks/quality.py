@@ -33,9 +33,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from benchmarks._curves import Point, area, bootstrap_weights
-from benchmarks._quality_plot import plot
-from benchmarks._reader import read
+from benchmarks.parts.curves import Point, area, bootstrap_weights
+from benchmarks.parts.large_model_reader import read
+from benchmarks.parts.quality_plot import plot
 from trrouters.checkpoint import load_checkpoint
 from trrouters.training.collect import CollectSettings, collect
 from trrouters.training.evaluate import evaluate

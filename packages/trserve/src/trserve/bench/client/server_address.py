@@ -9,7 +9,9 @@ from urllib.parse import quote, urlsplit
 
 import aiohappyeyeballs
 
-_ADDRESS_DELAY_S = 0.25  # before the next of a name's addresses is tried beside the first (RFC 8305)
+_ADDRESS_DELAY_S = (
+    0.25  # before the next of a name's addresses is tried beside the first (RFC 8305)
+)
 
 
 class ServerAddress:
@@ -49,7 +51,7 @@ class ServerAddress:
                     self._host, self._port, type=socket.SOCK_STREAM
                 )
         opened = await aiohappyeyeballs.start_connection(
-            self._found, happy_eyeballs_delay=_ADDRESS_DELAY_S
+            self._found, happy_eyeballs_delay=_NEXT_ADDRESS_S
         )
         name = None if self._tls is None else self._host
         await loop.create_connection(

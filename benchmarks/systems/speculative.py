@@ -1,0 +1,98 @@
+"""llama.cpp's own speculative decoding: the small model drafts, the large one verifies."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchmarks.load.event_stream import post_stream
+from benchmarks.load.system import Outcome, WorkItem
+from benchmarks.systems.llama_server import LlamaServer, gguf_path, llama_server
+from benchmarks.systems.llama_server_process import Settings
+
+
+class Speculative:
+    """The large model's tokens, greedy, with drafts; implements `System`.
+
+    drafted, accepted: tokens that the small model proposed, and those that stood, so far.
+    """
+
+    def __init__(self, name: str, server: LlamaServer) -> None:
+        self.name = name
+        self.drafted = 0
+        self.accepted = 0
+        self._server = server
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """See `System`."""
+        settings = msgspec.to_builtins(self._server.settings)
+        models = {key: Path(settings[key]).name for key in ("model", "draft_model")}
+        return {
+            "server": "llama.cpp's own with draft-simple speculation, from the wheel xllamacpp",
+            **settings,
+            **models,
+            "drafted": self.drafted,
+            "accepted": self.accepted,
+        }
+
+    async def serve(self, item: WorkItem) -> Outcome:
+        """See `System`. Streamed; a step's accepted tokens come together. Models are unknown."""
+        body = json.dumps(
+            {
+                "prompt": item.prompt_ids,
+                "n_predict": item.max_tokens,
+                "temperature": 0,
+                "return_tokens": True,
+                "stream": True,
+            }
+        ).encode()
+        outcome = Outcome(time.perf_counter())
+        async for chunk in post_stream(self.name, self._server.port, self._server.path, body):
+            self._take(outcome, chunk, time.perf_counter())
+        return outcome
+
+    def _take(self, outcome: Outcome, chunk: dict[str, Any], now: float) -> None:
+        if chunk["stop"]:
+            self.drafted += chunk["timings"].get("draft_n", 0)
+            self.accepted += chunk["timings"].get("draft_n_accepted", 0)
+            return
+        tokens = chunk["tokens"]
+        outcome.tokens += tokens
+        outcome.models += [-1] * len(tokens)
+        outcome.times += [now] * len(tokens)
+
+
+@contextmanager
+def speculative(
+    large: Mapping[str, Any],
+    small: Mapping[str, Any],
+    *,
+    concurrency: int,
+    context: int,
+    threads: int,
+    draft_max: int = 3,
+    draft_p_min: float = 0.0,
+) -> Iterator[Speculative]:
+    """The server with both models (as in a group's file, GGUF), until the block ends.
+
+    Its slots speculate independently, any number at once. draft_max, draft_p_min: see `Settings`;
+    the defaults are llama.cpp's own.
+    """
+    settings = Settings(
+        gguf_path(large),
+        concurrency,
+        context,
+        threads,
+        draft_model=gguf_path(small),
+        draft_max=draft_max,
+        draft_p_min=draft_p_min,
+    )
+    with llama_server(settings) as server:
+        yield Speculative("speculative", server)

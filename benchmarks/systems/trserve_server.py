@@ -1,0 +1,90 @@
+"""`trserve launch` as a process of its own, and a streaming client as light as can be."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks.load.event_stream import post_stream
+from benchmarks.load.system import Outcome, WorkItem
+
+
+class TrserveServer:
+    """A group behind our server; implements `System`."""
+
+    def __init__(self, name: str, port: int, group: dict[str, Any]) -> None:
+        self.name = name
+        self.port = port
+        self._group = group
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """See `System`."""
+        return {"server": "trserve launch", **self._group}
+
+    async def serve(self, item: WorkItem) -> Outcome:
+        """See `System`. A greedy completion, streamed, over a connection of its own."""
+        body = json.dumps(
+            {
+                "model": self._group["name"],
+                "prompt": item.prompt_ids,
+                "max_tokens": item.max_tokens,
+                "temperature": 0,
+                "seed": item.seed,
+                "stream": True,
+                "tokenrouter": {"model_per_token": True},
+            }
+        ).encode()
+        outcome = Outcome(time.perf_counter())
+        async for chunk in post_stream(self.name, self.port, "/v1/completions", body):
+            _take(outcome, chunk, time.perf_counter())
+        return outcome
+
+    async def metrics(self) -> str:
+        """The server's metrics page."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        reply = await reader.read(-1)
+        writer.close()
+        return reply.partition(b"\r\n\r\n")[2].decode()
+
+
+def _take(outcome: Outcome, chunk: dict[str, Any], now: float) -> None:
+    for choice in chunk["choices"]:
+        extension = choice.get("tokenrouter") or {}
+        tokens = extension.get("token_ids") or []
+        outcome.tokens += tokens
+        outcome.models += extension.get("models") or []
+        outcome.times += [now] * len(tokens)
+
+
+@contextmanager
+def trserve_server(name: str, group: dict[str, Any]) -> Iterator[TrserveServer]:
+    """Serve `group`, a configuration as in a YAML file, on a free port until the block ends."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, ready = Path(folder, "config.yaml"), Path(folder, "ready")
+        file.write_text(yaml.safe_dump(group))
+        command = [str(Path(sys.executable).with_name("trserve")), "launch", "--config", str(file)]
+        command += ["--port", "0", "--ready-file", str(ready), "--log-level", "warning"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            while not ready.exists():
+                if process.poll() is not None:
+                    raise SystemExit(f"trserve launch ended with {process.returncode}")
+                time.sleep(0.05)
+            url = json.loads(ready.read_text())["url"]
+            yield TrserveServer(name, int(url.rsplit(":", 1)[1].rstrip("/")), group)
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(60)

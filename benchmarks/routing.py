@@ -31,7 +31,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.load.workload import WORKLOADS
 from benchmarks.report.cost_model import PairCosts
 from benchmarks.report.headline import headline
-from benchmarks.report.measured import Measured
+from benchmarks.report.load_figures import LoadFigures
 from benchmarks.report.names import ALGORITHMS, ENGINES, OURS
 from benchmarks.report.records import RoutingRecords, StepBreakdown, save, with_earlier
 from benchmarks.report.report import write_report
@@ -118,7 +118,7 @@ def scope(args: argparse.Namespace, engine: str) -> Scope:
 def main() -> None:
     """Measure and report."""
     args = arguments()
-    measured: list[Measured] = []
+    measured: list[LoadFigures] = []
     steps: list[StepBreakdown] = []
     costs: dict[str, PairCosts] = {}
     bare: dict[str, float] = {}

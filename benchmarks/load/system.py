@@ -17,7 +17,7 @@ class WorkItem:
 
 
 @dataclass(slots=True)
-class Outcome:
+class TimedResponse:
     """What a client saw of one request; times in seconds of `time.perf_counter`.
 
     times, tokens, models: of each token its arrival, its id and the index of the model that made it
@@ -39,5 +39,5 @@ class System(Protocol):
     def configuration(self) -> dict[str, Any]:
         """Everything that decides how fast it is, printed with the result."""
 
-    async def serve(self, item: WorkItem) -> Outcome:
+    async def serve(self, item: WorkItem) -> TimedResponse:
         """One request, from its submission to its last token. Any number may run at once."""

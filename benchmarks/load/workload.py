@@ -33,7 +33,7 @@ beyond half the cap (62 %), and a fifth never comes to an end. Median 0.60 of th
 
 
 @dataclass(frozen=True)
-class Workload:
+class WorkloadShape:
     """Lengths in tokens, before scaling. Prompts are `prompt` ± `spread`, evenly."""
 
     name: str
@@ -51,9 +51,9 @@ class Workload:
 WORKLOADS = {
     workload.name: workload
     for workload in (
-        Workload("low-effort", prompt=100, spread=25, cap=2048),
-        Workload("high-effort", prompt=100, spread=25, cap=8192),
-        Workload("agentic", prompt=8192, spread=0, cap=1024),
+        WorkloadShape("low-effort", prompt=100, spread=25, cap=2048),
+        WorkloadShape("high-effort", prompt=100, spread=25, cap=8192),
+        WorkloadShape("agentic", prompt=8192, spread=0, cap=1024),
     )
 }
 
@@ -89,13 +89,13 @@ def byte_encode(text: str) -> list[int]:
     return ByteVocabulary().encode(text, special=False)
 
 
-def context_needed(workload: Workload, scale: float) -> int:
+def context_needed(workload: WorkloadShape, scale: float) -> int:
     """Tokens that the longest request can have, prompt and response."""
     return workload.longest_prompt(scale) + workload.longest_output(scale)
 
 
 def items(
-    workload: Workload,
+    workload: WorkloadShape,
     n: int,
     scale: float,
     seed: int,
@@ -140,14 +140,14 @@ def items(
     return found
 
 
-def output_length(workload: Workload, share: float) -> float:
+def output_length(workload: WorkloadShape, share: float) -> float:
     """The response length, unscaled, that `share` (in [0, 1)) of the responses stay below."""
     normal = NormalDist()
     spread = SIGMA * (normal.inv_cdf(max(share, 1e-9)) - normal.inv_cdf(1 - AT_CAP))
     return float(workload.cap * min(1.0, np.exp(spread)))
 
 
-def share_of_tokens(workload: Workload, share: float) -> float:
+def share_of_tokens(workload: WorkloadShape, share: float) -> float:
     """The share of responses up to the one in which `share` of all responses' tokens are passed."""
     below = (np.arange(1000) + 0.5) / 1000
     tokens = np.cumsum([output_length(workload, each) for each in below])

@@ -13,7 +13,7 @@ Weights = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """One setting of one router on all prompts.
 
     Arrays are `[prompts]`: tokens made, how many of them by the large model, the sum of their
@@ -44,13 +44,15 @@ class Point:
         return float(self.argmax_tokens.sum() / self.tokens.sum())
 
 
-def area(points: Sequence[Point], small: Point, large: Point, weights: Weights) -> Weights:
+def area(
+    points: Sequence[CurvePoint], small: CurvePoint, large: CurvePoint, weights: Weights
+) -> Weights:
     """Area under gain (log-likelihood a token, over `small`'s) by share, from 0 to 1: `[draws]`.
 
     The ends are the small model alone (share 0, gain 0) and the large one alone (share 1).
     """
 
-    def of(point: Point) -> tuple[Weights, Weights]:
+    def of(point: CurvePoint) -> tuple[Weights, Weights]:
         tokens = weights @ point.tokens
         return weights @ point.large_tokens / tokens, weights @ point.log_likelihood / tokens
 

@@ -10,7 +10,7 @@ from trrouters.training.stepping import step_all
 
 
 @dataclass
-class Reading:
+class AnswerLikelihood:
     """One answer: the sum of its tokens' log-likelihoods (nats), and how many are the argmax."""
 
     log_likelihood: float = 0.0
@@ -19,13 +19,13 @@ class Reading:
 
 def read(
     pair: TrainingPair, prompts: Sequence[list[int]], answers: Sequence[list[int]]
-) -> list[Reading]:
+) -> list[AnswerLikelihood]:
     """Read every answer after its prompt, `pair.sequences` side by side, token by token.
 
     With the engine that also serves, so that the large model's own greedy answer is all argmax: the
     same weights with another KV format already disagree with it at one token in fifteen.
     """
-    readings = [Reading() for _ in answers]
+    readings = [AnswerLikelihood() for _ in answers]
     for first in range(0, len(answers), pair.sequences):
         numbers = range(first, min(first + pair.sequences, len(answers)))
         seqs = {pair.large.start(prompts[i], pair.greedy): i for i in numbers}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.parts.curves import Point
+from benchmarks.parts.curves import CurvePoint
 
 COLOURS = {
     "random": "#7a7a7a",
@@ -19,7 +19,11 @@ MARKERS = {"random": "x", "r2r": "o", "citer": "s", "co_llm": "^", "r_stitch": "
 
 
 def plot(
-    path: Path, curves: Mapping[str, Sequence[Point]], small: Point, large: Point, title: str
+    path: Path,
+    curves: Mapping[str, Sequence[CurvePoint]],
+    small: CurvePoint,
+    large: CurvePoint,
+    title: str,
 ) -> None:
     """Write a PNG on an opaque light ground, so that it reads the same on light and dark pages."""
     import matplotlib as mpl

@@ -45,7 +45,7 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-class ServerProcess:
+class ProxyProcess:
     """A command that runs; what it prints is kept."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: BinaryIO) -> None:
@@ -86,7 +86,7 @@ class ServerProcess:
 @contextmanager
 def started(
     command: Sequence[str], environment: Mapping[str, str] | None = None
-) -> Iterator[ServerProcess]:
+) -> Iterator[ProxyProcess]:
     """Run `command` until the block ends."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
@@ -97,7 +97,7 @@ def started(
             env={**os.environ, **(environment or {})},
         )
         try:
-            yield ServerProcess(process, log)
+            yield ProxyProcess(process, log)
         finally:
             process.terminate()
             try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks.load.workload import WORKLOADS
 from benchmarks.report.comparison import Measurements, ratio
-from benchmarks.report.measured import Measured
+from benchmarks.report.load_figures import LoadFigures
 from benchmarks.report.names import (
     ALGORITHMS,
     LLM_ONLY,
@@ -46,7 +46,7 @@ MEANING = {
 """What each figure is. Throughputs, at concurrency 4 and for R2R where nothing else is said."""
 
 
-def headline(measured: Sequence[Measured]) -> dict[str, float]:
+def headline(measured: Sequence[LoadFigures]) -> dict[str, float]:
     """The profile engine's figures under their names, others' with their engine's prefix.
 
     A figure whose measurements are missing is missing.
@@ -116,5 +116,5 @@ def _main(
     system: str,
     workload: str = MAIN_WORKLOAD,
     concurrency: int = MAIN_CONCURRENCY,
-) -> Measured | None:
+) -> LoadFigures | None:
     return measurements.find(system, MAIN_ALGORITHM, workload, concurrency)

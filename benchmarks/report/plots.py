@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.load.workload import WORKLOADS
 from benchmarks.report.canvas import COLOURS, MARKERS, SERIES, canvas
 from benchmarks.report.comparison import Measurements, basis, speed
-from benchmarks.report.measured import Measured
+from benchmarks.report.load_figures import LoadFigures
 from benchmarks.report.names import (
     ALGORITHMS,
     ENGINES,
@@ -57,7 +57,7 @@ def write_plots(folder: Path, records: RoutingRecords) -> dict[str, str]:
 
 def curves(path: Path, measurements: Measurements, title: str) -> bool:
     """One line a system, a mark for each number of clients."""
-    lines: dict[str, list[Measured]] = {}
+    lines: dict[str, list[LoadFigures]] = {}
     for system in SYSTEMS:
         counts = sorted({each.setting.concurrency for each in measurements.all})
         found = [measurements.find(system, MAIN_ALGORITHM, MAIN_WORKLOAD, n) for n in counts]

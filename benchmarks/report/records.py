@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.report.cost_model import PairCosts
-from benchmarks.report.measured import Measured
+from benchmarks.report.load_figures import LoadFigures
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 """Where benchmarks leave their results; not committed."""
@@ -40,7 +40,7 @@ class StepBreakdown(msgspec.Struct, frozen=True):
 class RoutingRecords(msgspec.Struct, frozen=True, kw_only=True):
     """costs: by engine. notes: a sentence each, shown above the tables."""
 
-    measured: list[Measured]
+    measured: list[LoadFigures]
     thresholds: list[ThresholdPoint] = []
     steps: list[StepBreakdown] = []
     costs: dict[str, PairCosts] = {}

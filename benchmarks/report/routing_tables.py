@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from benchmarks.report.comparison import Measurements, basis, ratio, speed
 from benchmarks.report.headline import AIMS, MEANING, PREFIXES, engine_of
+from benchmarks.report.load_figures import LoadFigures, Quantiles, Setting
 from benchmarks.report.markdown import MISSING, figure, table
-from benchmarks.report.measured import Measured, Quantiles, Setting
 from benchmarks.report.names import (
     ALGORITHMS,
     GAIN_STAGES,
@@ -56,7 +56,7 @@ def comparison_table(measurements: Measurements, workload: str) -> str:
     return table([title, *ALGORITHMS.values()], rows)
 
 
-def full_table(measured: Sequence[Measured]) -> str:
+def full_table(measured: Sequence[LoadFigures]) -> str:
     """Every figure of every setting."""
     titles = ["system", "algorithm", "load", "tok/s whole run", "steady tok/s (s)"]
     titles += ["drain tok/s (s)", "TTFT ms, median / p99", "TPOT ms, median / p99"]
@@ -153,7 +153,7 @@ def _order(setting: Setting) -> tuple[object, ...]:
     return (rank(setting.algorithm), rank(setting.system), *load)
 
 
-def _full_row(each: Measured) -> list[str]:
+def _full_row(each: LoadFigures) -> list[str]:
     setting, latency = each.setting, each.latencies_ms
     share = None if each.routed_share is None else 100 * each.routed_share
     cut = f" (+{each.unfinished} cut off or not begun)" if each.unfinished else ""

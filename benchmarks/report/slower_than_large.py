@@ -14,8 +14,8 @@ from benchmarks.report.cost_model import (
     least_ms,
     steps,
 )
+from benchmarks.report.load_figures import LoadFigures
 from benchmarks.report.markdown import MISSING, figure, table
-from benchmarks.report.measured import Measured
 from benchmarks.report.names import ALGORITHMS, LLM_ONLY, OURS
 from benchmarks.report.routing_tables import clients
 
@@ -80,7 +80,7 @@ def explain(costs: PairCosts, made: Steps, n: int, ours: float, alone: float) ->
     return text
 
 
-def _slower(measurements: Measurements) -> list[tuple[Measured, Measured]]:
+def _slower(measurements: Measurements) -> list[tuple[LoadFigures, LoadFigures]]:
     found = []
     counts = sorted({each.setting.concurrency for each in measurements.all})
     for workload in WORKLOADS:

@@ -21,7 +21,7 @@ from benchmarks.runs.bare_step import long_response_step
 from benchmarks.systems.llama_server import LlamaServer
 from benchmarks.systems.sglang_server import SglangServer
 from benchmarks.systems.single_model_group import SingleModelGroup
-from benchmarks.systems.std_serving import StdServing, Step
+from benchmarks.systems.std_serving import ServerCall, StdServing
 from benchmarks.systems.trserve_server import TrserveServer
 
 LAST = 128
@@ -105,11 +105,11 @@ def _parts(step_ms: float, engine_ms: float) -> dict[str, float]:
     return {"step": step_ms, "engine": engine_ms, "inference_share": engine_ms / step_ms}
 
 
-async def _small_steps(system: StdServing, item: WorkItem, last: int) -> list[Step]:
+async def _small_steps(system: StdServing, item: WorkItem, last: int) -> list[ServerCall]:
     return [step async for step in system.steps(item) if step.visit.model == 0][-last:]
 
 
-def _mean_step(steps: Sequence[Step]) -> float:
+def _mean_step(steps: Sequence[ServerCall]) -> float:
     return statistics.fmean(1e3 * (step.ended - step.began) for step in steps)
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from benchmarks.load.load import LoadRun, Served
-from benchmarks.report.measured import Latencies, Measured, Quantiles, Setting
+from benchmarks.load.loops import LoadResult, ServedItem
+from benchmarks.report.load_figures import Latencies, LoadFigures, Quantiles, Setting
 
 
 def measure(
-    run: LoadRun, setting: Setting, configuration: dict[str, Any] | None = None
-) -> Measured:
+    run: LoadResult, setting: Setting, configuration: dict[str, Any] | None = None
+) -> LoadFigures:
     """One run's figures. Raises ValueError for a run in which no request ended."""
     if not run.served:
         raise ValueError(f"{setting.system}: no request ended within the time limit")
@@ -26,7 +26,7 @@ def measure(
     if run.steady is not None:
         steady = tokens_per_s(run.served, *run.steady)
         drain = tokens_per_s(run.served, run.steady[1], run.ended)
-    return Measured(
+    return LoadFigures(
         setting=setting,
         requests=len(run.served),
         unfinished=run.unbegun + run.abandoned,
@@ -53,7 +53,7 @@ def measure(
     )
 
 
-def over_rounds(rounds: Sequence[Measured]) -> Measured:
+def over_rounds(rounds: Sequence[LoadFigures]) -> LoadFigures:
     """The median of each figure over rounds of one setting.
 
     Counts are sums, and a figure that some round lacks is missing. Raises ValueError when the
@@ -78,7 +78,7 @@ def over_rounds(rounds: Sequence[Measured]) -> Measured:
     )
 
 
-def tokens_per_s(served: Iterable[Served], begin: float, end: float) -> float | None:
+def tokens_per_s(served: Iterable[ServedItem], begin: float, end: float) -> float | None:
     """Tokens that arrived after `begin`, until `end`, a second; nothing for no time."""
     if end <= begin:
         return None
@@ -86,18 +86,18 @@ def tokens_per_s(served: Iterable[Served], begin: float, end: float) -> float | 
     return sum(begin < time <= end for time in times) / (end - begin)
 
 
-def tpot_s(served: Served) -> float | None:
+def tpot_s(served: ServedItem) -> float | None:
     """Mean seconds between a request's tokens; nothing where there is only one."""
     times = served.outcome.times
     return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else None
 
 
-def e2e_s(served: Served) -> float:
+def e2e_s(served: ServedItem) -> float:
     """Seconds from a request's scheduled arrival to its last token."""
     return served.outcome.times[-1] - served.scheduled
 
 
-def routed_share(served: Iterable[Served]) -> float | None:
+def routed_share(served: Iterable[ServedItem]) -> float | None:
     """The share of tokens that another model than number 0 made; nothing where any is unknown."""
     models = [model for each in served for model in each.outcome.models]
     if not models or min(models) < 0:

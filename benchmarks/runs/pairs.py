@@ -25,7 +25,7 @@ from trserve.server.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class Algorithm:
+class RoutingAlgorithm:
     """router: as in a group's file. n_probs: likeliest tokens that a client must see to decide."""
 
     router: Mapping[str, Any]
@@ -39,7 +39,7 @@ class Pair:
 
     engine: Engine
     models: Sequence[Mapping[str, Any]]
-    algorithms: Mapping[str, Algorithm]
+    algorithms: Mapping[str, RoutingAlgorithm]
     overlap: bool
     encode: Encode
     frame: ChatFrame | None = None
@@ -84,11 +84,11 @@ def profile_pair() -> Pair:
         engine="profile",
         models=models,
         algorithms={
-            "r2r": Algorithm(_bernoulli(p=0.35), "one_token_visits"),
-            "citer": Algorithm(_bernoulli(p=0.6), "one_token_visits"),
-            "co_llm": Algorithm(_bernoulli(p=0.5), "one_token_visits"),
-            "r_stitch": Algorithm(_bernoulli(p=0.55, q=0.3), "r_stitch"),
-            "me": Algorithm({"name": "me"}, "me"),
+            "r2r": RoutingAlgorithm(_bernoulli(p=0.35), "one_token_visits"),
+            "citer": RoutingAlgorithm(_bernoulli(p=0.6), "one_token_visits"),
+            "co_llm": RoutingAlgorithm(_bernoulli(p=0.5), "one_token_visits"),
+            "r_stitch": RoutingAlgorithm(_bernoulli(p=0.55, q=0.3), "r_stitch"),
+            "me": RoutingAlgorithm({"name": "me"}, "me"),
         },
         overlap=True,
         encode=byte_encode,
@@ -140,7 +140,7 @@ def real_pair() -> Pair:
         engine="real",
         models=_models(groups["r2r"]),
         algorithms={
-            name: Algorithm(msgspec.to_builtins(groups[name].router), flow, probs)
+            name: RoutingAlgorithm(msgspec.to_builtins(groups[name].router), flow, probs)
             for name, (_, flow, probs) in _PRESETS.items()
         },
         overlap=False,

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.load.load import LoadRun, closed_loop, open_loop
-from benchmarks.load.system import Outcome, System, WorkItem
+from benchmarks.load.loops import LoadResult, closed_loop, open_loop
+from benchmarks.load.system import System, TimedResponse, WorkItem
 from benchmarks.load.workload import WORKLOADS, context_needed, items
-from benchmarks.report.measured import Measured, Setting
+from benchmarks.report.load_figures import LoadFigures, Setting
 from benchmarks.report.names import (
     LLM_ONLY,
     MAIN_ALGORITHM,
@@ -76,9 +76,9 @@ class RoutingRuns:
 
     pair: Pair
     scope: Scope
-    measured: list[Measured] = field(default_factory=list)
+    measured: list[LoadFigures] = field(default_factory=list)
     steps: list[StepBreakdown] = field(default_factory=list)
-    recorded: dict[tuple[str, str], dict[int, Outcome]] = field(default_factory=dict)
+    recorded: dict[tuple[str, str], dict[int, TimedResponse]] = field(default_factory=dict)
     _kept: dict[tuple[str, int], list[WorkItem]] = field(default_factory=dict)
 
     async def all(self) -> None:
@@ -183,7 +183,7 @@ class RoutingRuns:
             self._keep(run, system, algorithm, MAIN_WORKLOAD, rate=rate, arrivals=arrivals)
 
     def _keep(
-        self, run: LoadRun, system: System, algorithm: str, workload: str, **load: Any
+        self, run: LoadResult, system: System, algorithm: str, workload: str, **load: Any
     ) -> None:
         setting = Setting(
             system=system.name,

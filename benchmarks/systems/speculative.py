@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.load.event_stream import post_stream
-from benchmarks.load.system import Outcome, WorkItem
+from benchmarks.load.system import TimedResponse, WorkItem
 from benchmarks.systems.llama_server import LlamaServer, gguf_path, llama_server
 from benchmarks.systems.llama_server_process import Settings
 
@@ -42,7 +42,7 @@ class Speculative:
             "accepted": self.accepted,
         }
 
-    async def serve(self, item: WorkItem) -> Outcome:
+    async def serve(self, item: WorkItem) -> TimedResponse:
         """See `System`. Streamed; a step's accepted tokens come together. Models are unknown."""
         body = json.dumps(
             {
@@ -53,12 +53,15 @@ class Speculative:
                 "stream": True,
             }
         ).encode()
-        outcome = Outcome(time.perf_counter())
-        async for chunk in post_stream(self.name, self._server.port, self._server.path, body):
-            self._take(outcome, chunk, time.perf_counter())
+        outcome = TimedResponse(time.perf_counter())
+        server = self._server
+        await post_stream(
+            self.name, server.port, server.path, body, lambda chunk: self._take(outcome, chunk)
+        )
         return outcome
 
-    def _take(self, outcome: Outcome, chunk: dict[str, Any], now: float) -> None:
+    def _take(self, outcome: TimedResponse, chunk: dict[str, Any]) -> None:
+        now = time.perf_counter()
         if chunk["stop"]:
             self.drafted += chunk["timings"].get("draft_n", 0)
             self.accepted += chunk["timings"].get("draft_n_accepted", 0)

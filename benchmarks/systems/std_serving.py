@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from benchmarks.load.keep_alive import KeepAlive
-from benchmarks.load.system import Outcome, WorkItem
+from benchmarks.load.system import TimedResponse, WorkItem
 from benchmarks.systems.path import Flow, Visit, visits
 
 
@@ -40,7 +40,7 @@ class SingleModelServer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ServerCall:
     """One request to a server and its reply; times in seconds of `time.perf_counter`."""
 
     visit: Visit
@@ -60,7 +60,7 @@ class StdServing:
         self,
         name: str,
         servers: Sequence[SingleModelServer],
-        recorded: Mapping[int, Outcome],
+        recorded: Mapping[int, TimedResponse],
         flow: Flow,
         *,
         concurrency: int,
@@ -92,10 +92,10 @@ class StdServing:
         """The tokens that stand in the end."""
         return self._recorded[item.number].tokens
 
-    async def serve(self, item: WorkItem) -> Outcome:
+    async def serve(self, item: WorkItem) -> TimedResponse:
         """See `System`. The recorded tokens, as fast as the servers make their like."""
         recorded = self._recorded[item.number]
-        outcome = Outcome(time.perf_counter())
+        outcome = TimedResponse(time.perf_counter())
         async for step in self.steps(item):
             if step.visit.stands:
                 made = slice(step.visit.position, step.visit.position + step.visit.count)
@@ -104,7 +104,7 @@ class StdServing:
                 outcome.times += [step.ended] * step.visit.count
         return outcome
 
-    async def steps(self, item: WorkItem) -> AsyncIterator[Step]:
+    async def steps(self, item: WorkItem) -> AsyncIterator[ServerCall]:
         """The same, request by request, over a connection of its own to each server."""
         recorded = self._recorded[item.number]
         path = visits(recorded.models, self._flow, tokens_per_visit=self._tokens_per_visit)
@@ -117,7 +117,7 @@ class StdServing:
                 began = time.perf_counter()
                 body = server.body(bytes(prompt), visit.count, slot)
                 reply = await connections[visit.model].post(server.path, body)
-                yield Step(visit, began, time.perf_counter(), reply)
+                yield ServerCall(visit, began, time.perf_counter(), reply)
                 if visit.stands:
                     end = visit.position + visit.count
                     prompt += b"," + _joined(recorded.tokens[visit.position : end])

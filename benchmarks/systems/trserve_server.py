@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import signal
 import subprocess
@@ -17,7 +16,8 @@ from typing import Any
 import yaml
 
 from benchmarks.load.event_stream import post_stream
-from benchmarks.load.system import Outcome, WorkItem
+from benchmarks.load.keep_alive import KeepAlive
+from benchmarks.load.system import TimedResponse, WorkItem
 
 
 class TrserveServer:
@@ -33,7 +33,7 @@ class TrserveServer:
         """See `System`."""
         return {"server": "trserve launch", **self._group}
 
-    async def serve(self, item: WorkItem) -> Outcome:
+    async def serve(self, item: WorkItem) -> TimedResponse:
         """See `System`. A greedy completion, streamed, over a connection of its own."""
         body = json.dumps(
             {
@@ -46,21 +46,22 @@ class TrserveServer:
                 "tokenrouter": {"model_per_token": True},
             }
         ).encode()
-        outcome = Outcome(time.perf_counter())
-        async for chunk in post_stream(self.name, self.port, "/v1/completions", body):
-            _take(outcome, chunk, time.perf_counter())
+        outcome = TimedResponse(time.perf_counter())
+        await post_stream(
+            self.name, self.port, "/v1/completions", body, lambda chunk: _take(outcome, chunk)
+        )
         return outcome
 
     async def metrics(self) -> str:
         """The server's metrics page."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        reply = await reader.read(-1)
-        writer.close()
-        return reply.partition(b"\r\n\r\n")[2].decode()
+        connection = KeepAlive(self.port)
+        page = await connection.get("/metrics")
+        connection.close()
+        return page.decode()
 
 
-def _take(outcome: Outcome, chunk: dict[str, Any], now: float) -> None:
+def _take(outcome: TimedResponse, chunk: dict[str, Any]) -> None:
+    now = time.perf_counter()
     for choice in chunk["choices"]:
         extension = choice.get("tokenrouter") or {}
         tokens = extension.get("token_ids") or []

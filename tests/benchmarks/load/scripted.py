@@ -7,7 +7,7 @@ import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from benchmarks.load.system import Outcome, WorkItem
+from benchmarks.load.system import TimedResponse, WorkItem
 
 T = TypeVar("T")
 
@@ -66,11 +66,11 @@ class Scripted:
         self._step_s = step_s
         self._failing = failing
 
-    async def serve(self, item: WorkItem) -> Outcome:
+    async def serve(self, item: WorkItem) -> TimedResponse:
         self.began.append(item.number)
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
-        outcome = Outcome(self._clock())
+        outcome = TimedResponse(self._clock())
         try:
             for position in range(item.max_tokens):
                 await asyncio.sleep(self._step_s if position else self._first_s)

@@ -8,7 +8,7 @@ from benchmarks.load.workload import (
     LEAST_PROMPT,
     WORKLOADS,
     ChatFrame,
-    Workload,
+    WorkloadShape,
     byte_encode,
     context_needed,
     items,
@@ -29,7 +29,7 @@ def test_the_three_workloads_are_the_issue_s() -> None:
 
 @EACH
 @pytest.mark.parametrize("scale", SCALES)
-def test_lengths_scale_and_keep_their_bounds(workload: Workload, scale: float) -> None:
+def test_lengths_scale_and_keep_their_bounds(workload: WorkloadShape, scale: float) -> None:
     made = items(workload, 40, scale, 0, byte_encode)
     for item in made:
         assert LEAST_PROMPT <= len(item.prompt_ids) <= workload.longest_prompt(scale)
@@ -43,7 +43,7 @@ def test_lengths_scale_and_keep_their_bounds(workload: Workload, scale: float) -
 
 @EACH
 @pytest.mark.parametrize("n", [8, 200])
-def test_most_responses_run_long_and_a_fifth_to_the_cap(workload: Workload, n: int) -> None:
+def test_most_responses_run_long_and_a_fifth_to_the_cap(workload: WorkloadShape, n: int) -> None:
     lengths = [item.max_tokens / workload.cap for item in items(workload, n, 1, 3, byte_encode)]
     assert sum(length == 1 for length in lengths) / n == pytest.approx(0.2, abs=0.13)
     assert sum(length > 0.5 for length in lengths) / n == pytest.approx(0.62, abs=0.13)
@@ -52,7 +52,7 @@ def test_most_responses_run_long_and_a_fifth_to_the_cap(workload: Workload, n: i
 
 
 @EACH
-def test_items_are_a_function_of_the_arguments(workload: Workload) -> None:
+def test_items_are_a_function_of_the_arguments(workload: WorkloadShape) -> None:
     made = items(workload, 12, 0.1, 5, byte_encode)
     assert made == items(workload, 12, 0.1, 5, byte_encode)
     other = items(workload, 12, 0.1, 6, byte_encode)
@@ -63,7 +63,7 @@ def test_items_are_a_function_of_the_arguments(workload: Workload) -> None:
 
 @EACH
 @pytest.mark.parametrize("scale", [1.0, 1e-6])
-def test_no_two_requests_share_their_first_tokens(workload: Workload, scale: float) -> None:
+def test_no_two_requests_share_their_first_tokens(workload: WorkloadShape, scale: float) -> None:
     starts = [
         item.prompt_ids[:LEAST_PROMPT]
         for seed in (0, 1, 11)

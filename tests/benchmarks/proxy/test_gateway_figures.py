@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import burst, gateway
-from benchmarks.proxy.connection import Reply
-from benchmarks.proxy.phases import STEP_S, TOKENS, Measured, is_held, most_held
+from benchmarks.proxy.phases import STEP_S, TOKENS, ProxyFigures, is_held, most_held
 from benchmarks.proxy.predicted import Predicted
+from benchmarks.proxy.proxy_client import ProxyReply
 from benchmarks.proxy.proxy_process import Proxy
-from benchmarks.proxy.small_instances import Load
+from benchmarks.proxy.small_instances import ServerLoad
 from benchmarks.proxy.streams import Flow
 
 MOST = 4096
 
 
-def measured(name: str, **figures: float) -> Measured:
-    return Measured(Proxy(name, 1, None if name == "direct" else 2, "m", {}), figures)
+def measured(name: str, **figures: float) -> ProxyFigures:
+    return ProxyFigures(Proxy(name, 1, None if name == "direct" else 2, "m", {}), figures)
 
 
 @given(st.integers(0, 10_000))
@@ -58,7 +58,7 @@ def test_streams_are_held_if_all_come_at_their_pace(
 ) -> None:
     events = round(share * 64 / STEP_S * (TOKENS + 3) / TOKENS)
     flow = Flow(64, 1.0, events, np.full(events, gap_s), np.zeros(1), failures, 0.0)
-    assert is_held(Measured(Proxy("p", 1, 2, "m", {}), extra_events=3), flow) is held
+    assert is_held(ProxyFigures(Proxy("p", 1, 2, "m", {}), extra_events=3), flow) is held
 
 
 def test_nothing_came_is_not_held() -> None:
@@ -142,13 +142,13 @@ def test_imbalance_is_that_of_the_fullest_moment_and_the_worst_since() -> None:
         [(0, 20), (20, 10)],
         [(1, 9)] * 2,
     ]
-    loads = [[Load(running, finished) for running, finished in sample] for sample in samples]
+    loads = [[ServerLoad(running, finished) for running, finished in sample] for sample in samples]
     assert burst.imbalance(loads) == {"imbalance_max_mean": 1.5, "imbalance_worst": 2.0}
 
 
 def test_lost_is_what_has_not_all_its_tokens() -> None:
     usage = b'data: {"usage":{"prompt_tokens":3,"completion_tokens":%d}}\n\ndata: [DONE]\n\n'
-    assert burst.is_complete(Reply(0.0, tail=usage % 17), 17)
-    assert not burst.is_complete(Reply(0.0, tail=usage % 16), 17)
-    assert not burst.is_complete(Reply(0.0, tail=usage % 17, failure="status 503"), 17)
-    assert not burst.is_complete(Reply(0.0, tail=b"data: [DONE]\n\n"), 17)
+    assert burst.is_complete(ProxyReply(0.0, tail=usage % 17), 17)
+    assert not burst.is_complete(ProxyReply(0.0, tail=usage % 16), 17)
+    assert not burst.is_complete(ProxyReply(0.0, tail=usage % 17, failure="status 503"), 17)
+    assert not burst.is_complete(ProxyReply(0.0, tail=b"data: [DONE]\n\n"), 17)

@@ -9,9 +9,9 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from benchmarks.proxy.connection import Connection, Reply
-from benchmarks.proxy.load import Seen, closed_loop, exchange, in_turns, open_loop
+from benchmarks.proxy.load import RepliesSeen, closed_loop, exchange, in_turns, open_loop
 from benchmarks.proxy.prompts import requests
+from benchmarks.proxy.proxy_client import ProxyClient, ProxyReply
 from benchmarks.proxy.streams import hold_streams
 from benchmarks.proxy.upstreams import Upstreams, mock_upstreams
 
@@ -58,13 +58,13 @@ class Scripted:
             pass
         writer.close()
 
-    async def asked(self, times: int, *, streams: bool = False) -> list[Reply]:
+    async def asked(self, times: int, *, streams: bool = False) -> list[ProxyReply]:
         server = await asyncio.start_server(self.handle, "127.0.0.1", 0)
-        replies: list[Reply] = []
+        replies: list[ProxyReply] = []
         async with server:
-            answered: asyncio.Queue[Reply] = asyncio.Queue()
+            answered: asyncio.Queue[ProxyReply] = asyncio.Queue()
             port = server.sockets[0].getsockname()[1]
-            connection = Connection(port, lambda _, one: answered.put_nowait(one), streams=streams)
+            connection = ProxyClient(port, lambda _, one: answered.put_nowait(one), streams=streams)
             for _ in range(times):
                 connection.send(b"GET / HTTP/1.1\r\n\r\n")
                 replies.append(await answered.get())
@@ -116,7 +116,7 @@ def test_what_is_no_reply_says_why(answer: list[bytes] | None, failure: str) -> 
 
 
 def test_a_server_that_is_not_there_is_a_failure() -> None:
-    async def ask() -> Reply:
+    async def ask() -> ProxyReply:
         server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         server.close()
@@ -167,9 +167,9 @@ def test_a_closed_loop_goes_on_until_each_client_may_have_been_answered(
 
 
 def test_failures_are_counted_by_what_was_wrong() -> None:
-    seen = Seen(1.0)
+    seen = RepliesSeen(1.0)
     for failure in ("", "status 503", "", "status 503", "no HTTP"):
-        seen.add(Reply(0.0, failure=failure))
+        seen.add(ProxyReply(0.0, failure=failure))
     assert (seen.rate, seen.failures) == (2.0, {"status 503": 2, "no HTTP": 1})
 
 

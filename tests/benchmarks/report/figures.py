@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.load.workload import WORKLOADS
-from benchmarks.report.measured import Latencies, Measured, Quantiles, Setting
+from benchmarks.report.load_figures import Latencies, LoadFigures, Quantiles, Setting
 from benchmarks.report.names import ALGORITHMS, LLM_ONLY, OFFICIAL, OURS, STD_SERVING, Engine
 
 
@@ -20,7 +20,7 @@ def measured(
     steady_seconds: float = 8.0,
     unfinished: int = 0,
     share: float | None = 0.35,
-) -> Measured:
+) -> LoadFigures:
     setting = Setting(
         system=system,
         algorithm=algorithm,
@@ -32,7 +32,7 @@ def measured(
         arrivals="" if concurrency else "poisson",
     )
     middle = Quantiles(12.5, 40.25, 15.0)
-    return Measured(
+    return LoadFigures(
         setting=setting,
         requests=32,
         unfinished=unfinished,
@@ -51,7 +51,7 @@ def measured(
     )
 
 
-def full_set() -> list[Measured]:
+def full_set() -> list[LoadFigures]:
     """Ours twice to three times the stronger baseline everywhere; concurrency 1 to 16 for R2R."""
     found = [measured(LLM_ONLY, 130.0, algorithm="", workload=w, share=None) for w in WORKLOADS]
     for i, algorithm in enumerate(ALGORITHMS):

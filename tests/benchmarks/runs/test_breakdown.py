@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from benchmarks.load.system import Outcome, WorkItem
+from benchmarks.load.system import TimedResponse, WorkItem
 from benchmarks.runs.breakdown import our_breakdown, std_breakdown
 from benchmarks.systems.single_model_group import single_model_groups
 from benchmarks.systems.std_serving import StdServing
@@ -22,7 +22,7 @@ def check(parts: dict[str, float]) -> None:
 
 
 def test_std_serving() -> None:
-    recorded = {0: Outcome(0.0, tokens=[65] * 40, models=[0, 0, 1, 0] * 10)}
+    recorded = {0: TimedResponse(0.0, tokens=[65] * 40, models=[0, 0, 1, 0] * 10)}
     with single_model_groups([SMALL, LARGE], concurrency=1, context=64) as servers:
         system = StdServing("std-serving", servers, recorded, "one_token_visits", concurrency=1)
         parts = asyncio.run(std_breakdown(system, ITEM, last=16))

@@ -3,9 +3,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from benchmarks.load.load import LoadRun, Served
-from benchmarks.load.system import Outcome, WorkItem
-from benchmarks.report.measured import Measured, Setting
+from benchmarks.load.loops import LoadResult, ServedItem
+from benchmarks.load.system import TimedResponse, WorkItem
+from benchmarks.report.load_figures import LoadFigures, Setting
 from benchmarks.runs.measures import measure, over_rounds, routed_share, tokens_per_s
 
 SETTING = Setting(
@@ -18,14 +18,14 @@ SETTING = Setting(
 )
 
 
-def served(scheduled: float, times: list[float], models: list[int] | None = None) -> Served:
-    outcome = Outcome(scheduled, times, [7] * len(times), models or [0] * len(times))
-    return Served(WorkItem(0, (1,), 5, 0), scheduled, outcome)
+def served(scheduled: float, times: list[float], models: list[int] | None = None) -> ServedItem:
+    outcome = TimedResponse(scheduled, times, [7] * len(times), models or [0] * len(times))
+    return ServedItem(WorkItem(0, (1,), 5, 0), scheduled, outcome)
 
 
-def by_hand() -> LoadRun:
+def by_hand() -> LoadResult:
     """Two requests: TTFT 1 and 3 s, TPOT 0.5 and 2 s, E2E 2 and 7 s, 3 tokens each."""
-    return LoadRun(
+    return LoadResult(
         clients=2,
         rate=0.0,
         began=10.0,
@@ -67,14 +67,14 @@ def test_the_window_holds_the_tokens_that_arrived_after_its_begin() -> None:
 def test_latencies_count_from_the_schedule_not_from_the_sending() -> None:
     late = served(0.0, [6.0, 7.0])
     late.outcome.began = 5.0
-    found = measure(LoadRun(0, 1.0, 0.0, 7.0, [late]), SETTING)
+    found = measure(LoadResult(0, 1.0, 0.0, 7.0, [late]), SETTING)
     assert found.latencies_ms.ttft.median == 6000
     assert found.latencies_ms.e2e.median == 7000
     assert found.steady_throughput is None
 
 
 def test_single_tokens_have_no_spacing() -> None:
-    found = measure(LoadRun(1, 0.0, 0.0, 2.0, [served(0.0, [2.0])]), SETTING)
+    found = measure(LoadResult(1, 0.0, 0.0, 2.0, [served(0.0, [2.0])]), SETTING)
     assert (found.latencies_ms.tpot, found.user_speed, found.user_speed_e2e) == (None, None, 0.5)
 
 
@@ -85,13 +85,13 @@ def test_the_routed_share_is_unknown_where_a_system_does_not_say() -> None:
 
 def test_a_run_without_a_response_has_no_figures() -> None:
     with pytest.raises(ValueError, match="delayed: no request ended"):
-        measure(LoadRun(1, 0.0, 0.0, 2.0), SETTING)
+        measure(LoadResult(1, 0.0, 0.0, 2.0), SETTING)
 
 
 def test_rounds_give_medians_and_their_spread() -> None:
-    def round_of(seconds: float) -> Measured:
+    def round_of(seconds: float) -> LoadFigures:
         times = [1.0, 2.0, 3.0]
-        return measure(LoadRun(1, 0.0, 0.0, seconds, [served(0.0, times)]), SETTING)
+        return measure(LoadResult(1, 0.0, 0.0, seconds, [served(0.0, times)]), SETTING)
 
     found = over_rounds([round_of(3.0), round_of(6.0), round_of(4.0)])
     assert found.throughput == 0.75
@@ -109,4 +109,4 @@ def test_rounds_give_medians_and_their_spread() -> None:
 
 def test_a_record_survives_json() -> None:
     found = measure(by_hand(), SETTING, {"models": [{"name": "slm"}]})
-    assert msgspec.json.decode(msgspec.json.encode(found), type=Measured) == found
+    assert msgspec.json.decode(msgspec.json.encode(found), type=LoadFigures) == found

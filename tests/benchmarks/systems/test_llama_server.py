@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.load.system import Outcome, WorkItem
+from benchmarks.load.system import TimedResponse, WorkItem
 from benchmarks.runs.breakdown import std_breakdown
 from benchmarks.systems.llama_server import installed, llama_servers
 from benchmarks.systems.speculative import speculative
-from benchmarks.systems.std_serving import StdServing, Step
+from benchmarks.systems.std_serving import ServerCall, StdServing
 from trsched.errors import ConfigError
 from trsched.models.model_path import resolve_model_path
 
@@ -37,9 +37,9 @@ def _large_model_there() -> None:
 
 def test_a_slot_keeps_its_request() -> None:
     item = WorkItem(0, PROMPT, 12, seed=0)
-    recorded = Outcome(0.0, tokens=list(range(300, 312)), models=[0, 0, 1] * 4)
+    recorded = TimedResponse(0.0, tokens=list(range(300, 312)), models=[0, 0, 1] * 4)
 
-    async def steps() -> tuple[Outcome, list[Step]]:
+    async def steps() -> tuple[TimedResponse, list[ServerCall]]:
         return await system.serve(item), [step async for step in system.steps(item)]
 
     with llama_servers(
@@ -68,7 +68,7 @@ def test_a_slot_keeps_its_request() -> None:
 def test_drafts_are_accepted() -> None:
     items = [WorkItem(i, (*PROMPT, 504 + i), 16, seed=i) for i in range(3)]
 
-    async def serve() -> list[Outcome]:
+    async def serve() -> list[TimedResponse]:
         return list(await asyncio.gather(*map(system.serve, items)))
 
     with speculative(LARGE, SMALL, concurrency=2, context=256, threads=1, draft_max=3) as system:

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import pytest
 
-from benchmarks.load.system import Outcome, WorkItem
+from benchmarks.load.system import TimedResponse, WorkItem
 from benchmarks.systems.path import visits
 from benchmarks.systems.single_model_group import single_model_groups
-from benchmarks.systems.std_serving import StdServing, Step
+from benchmarks.systems.std_serving import ServerCall, StdServing
 
 MODELS = [
     {"engine": "profile", "name": "small", "step_ms": [0.2], "eos_rate": 0.5},
@@ -19,7 +19,7 @@ MODELS = [
 ]
 ITEMS = [WorkItem(number, (65 + number, 66), 30, seed=number) for number in range(8)]
 RECORDED = {
-    item.number: Outcome(
+    item.number: TimedResponse(
         0.0,
         tokens=[40 + (item.number * 7 + i) % 60 for i in range(item.max_tokens)],
         models=[int(i % (item.number + 2) == 1) for i in range(item.max_tokens)],
@@ -35,7 +35,7 @@ def system() -> Iterator[StdServing]:
 
 
 def test_the_recorded_tokens_arrive_in_order(system: StdServing) -> None:
-    async def serve() -> list[Outcome]:
+    async def serve() -> list[TimedResponse]:
         return list(await asyncio.gather(*map(system.serve, ITEMS)))
 
     for item, outcome in zip(ITEMS, asyncio.run(serve()), strict=True):
@@ -47,7 +47,7 @@ def test_the_recorded_tokens_arrive_in_order(system: StdServing) -> None:
 
 
 def test_each_visit_is_one_request_for_its_tokens(system: StdServing) -> None:
-    async def steps() -> list[Step]:
+    async def steps() -> list[ServerCall]:
         return [step async for step in system.steps(ITEMS[1])]
 
     made = asyncio.run(steps())
@@ -59,7 +59,7 @@ def test_each_visit_is_one_request_for_its_tokens(system: StdServing) -> None:
 def test_a_refused_request_says_why(system: StdServing) -> None:
     refused = WorkItem(0, (65,) * 65, 30, seed=0)
 
-    async def serve() -> Outcome:
+    async def serve() -> TimedResponse:
         return await system.serve(refused)
 
     with pytest.raises(RuntimeError, match=r"400.*context"):

@@ -17,15 +17,18 @@ _CONTENT_TYPE = b"content-type"
 _LENGTHS = (b"content-length", b"transfer-encoding")
 
 
-class NotConnectedError(Exception):
-    """No connection could be opened; `error` says why."""
+class NotConnectedError(ConnectionError):
+    """No connection could be opened.
 
-    def __init__(self, error: OSError | UnicodeError) -> None:
+    error: why.
+    """
+
+    def __init__(self, error: Exception) -> None:
         super().__init__(f"no connection: {getattr(error, 'strerror', None) or error}")
         self.error = error
 
 
-class BrokenResponseError(Exception):
+class BrokenResponseError(ConnectionError):
     """The connection was closed, or brought what is no HTTP, before the response was complete."""
 
 
@@ -90,7 +93,7 @@ class Connection(asyncio.Protocol):
     async def _open(self, request: bytes) -> None:
         try:
             await self._address.connect(self)
-        except (OSError, UnicodeError) as error:
+        except Exception as error:  # noqa: BLE001  whoever waits must hear of it
             self._end(NotConnectedError(error))
             return
         finally:

@@ -47,7 +47,7 @@ class ReadingReceiver:
             self._pieces.append(data)
             return
         reading = self._reading
-        if reading.ended is not None:
+        if self._patience is not None:
             return  # only the response's end is still of interest
         try:
             reading.received(data, time.perf_counter())

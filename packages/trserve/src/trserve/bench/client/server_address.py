@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import Sequence
 from urllib.parse import quote, urlsplit
 
 import aiohappyeyeballs
 
-_ADDRESS_DELAY_S = (
-    0.25  # before the next of a name's addresses is tried beside the first (RFC 8305)
-)
+_NEXT_ADDRESS_S = 0.25  # until another address is tried beside the first (RFC 8305)
 
 
 class ServerAddress:
@@ -32,7 +31,7 @@ class ServerAddress:
         self._port = port
         self._tls = tls
         self._looking_up = asyncio.Lock()
-        self._found: list[aiohappyeyeballs.AddrInfoType] = []
+        self._found: Sequence[aiohappyeyeballs.AddrInfoType] = _numeric(host, port)
 
     @classmethod
     def of_url(cls, url: str) -> ServerAddress:
@@ -57,6 +56,14 @@ class ServerAddress:
         await loop.create_connection(
             lambda: protocol, sock=opened, ssl=self._tls, server_hostname=name
         )
+
+
+def _numeric(host: str, port: int) -> Sequence[aiohappyeyeballs.AddrInfoType]:
+    """An address that is none of a name needs no lookup; empty for a name."""
+    try:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except (socket.gaierror, UnicodeError):
+        return []
 
 
 def _ascii(host: str) -> str:

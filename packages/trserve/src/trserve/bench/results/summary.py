@@ -87,7 +87,7 @@ class Generator:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class LoadSummary:
     """All of it. Latencies in seconds; each None where no request had one.
 
     several_choices: complete responses of more than one (n > 1).
@@ -126,11 +126,11 @@ class Observed:
     held_back: bool
 
 
-def summarise(observed: Observed, wanted: Objectives | None) -> Summary:
+def summarise(observed: Observed, wanted: Objectives | None) -> LoadSummary:
     """Of what was observed; `wanted` for the goodput."""
     records, seconds = observed.records, observed.seconds
     done = [record for record in records if record.failure is None]
-    return Summary(
+    return LoadSummary(
         seconds=seconds,
         counts=Counts(
             planned=observed.planned,
@@ -162,7 +162,7 @@ def summarise(observed: Observed, wanted: Objectives | None) -> Summary:
     )
 
 
-def notes(summary: Summary) -> list[str]:
+def notes(summary: LoadSummary) -> list[str]:
     """What a reader of the figures should know."""
     said, output, counts = [], summary.output, summary.counts
     if output.by_chunks:

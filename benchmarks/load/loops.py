@@ -17,8 +17,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.load.progress import Progress
-from benchmarks.load.system import Outcome, System, WorkItem
+from benchmarks.load.load_progress import LoadProgress
+from benchmarks.load.system import System, TimedResponse, WorkItem
 
 Clock = Callable[[], float]
 
@@ -28,16 +28,16 @@ class LoadError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedItem:
     """A request that ended. scheduled: when it should have begun, by the load's clock."""
 
     item: WorkItem
     scheduled: float
-    outcome: Outcome
+    outcome: TimedResponse
 
 
 @dataclass(slots=True)
-class LoadRun:
+class LoadResult:
     """What one load saw. Times in seconds of the load's clock, which outcomes must use too.
 
     clients: 0 for an open loop, whose mean rate is `rate` requests a second.
@@ -49,7 +49,7 @@ class LoadRun:
     rate: float
     began: float
     ended: float = 0.0
-    served: list[Served] = field(default_factory=list)
+    served: list[ServedItem] = field(default_factory=list)
     steady: tuple[float, float] | None = None
     unbegun: int = 0
     abandoned: int = 0
@@ -64,7 +64,7 @@ async def closed_loop(
     limit_s: float = 600.0,
     label: str = "",
     clock: Clock = time.perf_counter,
-) -> LoadRun:
+) -> LoadResult:
     """Serve `items` in order, `clients` of them at once.
 
     warm_up: served first, as many at once, and forgotten; of another seed than `items`.
@@ -74,8 +74,8 @@ async def closed_loop(
     """
     if warm_up:
         await closed_loop(system, warm_up, clients, limit_s=limit_s, clock=clock)
-    run = LoadRun(clients, 0.0, clock())
-    progress = Progress(label, len(items), clock)
+    run = LoadResult(clients, 0.0, clock())
+    progress = LoadProgress(label, len(items), clock)
     left = iter(items)
     first_ended: list[float] = []
     ran_out: list[float] = []
@@ -108,7 +108,7 @@ async def open_loop(
     limit_s: float = 600.0,
     label: str = "",
     clock: Clock = time.perf_counter,
-) -> LoadRun:
+) -> LoadResult:
     """Serve each of `items` from its own of `arrivals` on: seconds from the start, ascending.
 
     warm_up: served first, one after another, and forgotten. The rest as for `closed_loop`.
@@ -117,8 +117,8 @@ async def open_loop(
         raise ValueError("each item needs an arrival, and arrivals ascend")
     if warm_up:
         await closed_loop(system, warm_up, 1, limit_s=limit_s, clock=clock)
-    run = LoadRun(0, len(items) / arrivals[-1] if items and arrivals[-1] else 0.0, clock())
-    progress = Progress(label, len(items), clock)
+    run = LoadResult(0, len(items) / arrivals[-1] if items and arrivals[-1] else 0.0, clock())
+    progress = LoadProgress(label, len(items), clock)
     due = [(item, at) for item, at in zip(items, arrivals, strict=True) if at < limit_s]
 
     async def one(item: WorkItem, at: float) -> None:
@@ -133,7 +133,7 @@ async def open_loop(
 
 
 async def _serve(
-    system: System, item: WorkItem, scheduled: float, run: LoadRun, progress: Progress
+    system: System, item: WorkItem, scheduled: float, run: LoadResult, progress: LoadProgress
 ) -> None:
     try:
         outcome = await system.serve(item)
@@ -141,7 +141,7 @@ async def _serve(
         raise LoadError(f"{system.name}, request {item.number}: {error!r}") from error
     if not outcome.times:
         raise LoadError(f"{system.name}, request {item.number}: no token came")
-    run.served.append(Served(item, scheduled, outcome))
+    run.served.append(ServedItem(item, scheduled, outcome))
     progress.served(len(outcome.times))
 
 

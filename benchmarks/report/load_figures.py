@@ -49,7 +49,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     arrivals: str = ""
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
+class LoadFigures(msgspec.Struct, frozen=True, kw_only=True):
     """A run's figures; of several rounds their medians.
 
     tokens: that came; asked: the sum of the requests' max_tokens. seconds: of the whole run.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.load.load import LoadError, LoadRun, closed_loop, open_loop
+from benchmarks.load.loops import LoadError, LoadResult, closed_loop, open_loop
 from tests.benchmarks.load.scripted import Scripted, in_virtual_time, work
 
 Clock = Callable[[], float]
@@ -17,7 +17,7 @@ def test_a_closed_loop_serves_each_item_once_and_never_more_than_its_clients_at_
 ) -> None:
     items = work(*([1, 9, 4, 2, 7] * 5))
 
-    async def main(clock: Clock) -> tuple[LoadRun, Scripted]:
+    async def main(clock: Clock) -> tuple[LoadResult, Scripted]:
         system = Scripted(clock)
         return await closed_loop(system, items, clients, clock=clock), system
 
@@ -33,7 +33,7 @@ def test_the_steady_window_leaves_out_first_responses_and_the_drain() -> None:
     # then nothing. Client 1 takes the last item, 9 tokens, to 10.0 s.
     items = work(3, 1, 7, 5, 9)
 
-    async def main(clock: Clock) -> LoadRun:
+    async def main(clock: Clock) -> LoadResult:
         return await closed_loop(Scripted(clock), items, 2, clock=clock)
 
     run = in_virtual_time(main)
@@ -42,19 +42,19 @@ def test_the_steady_window_leaves_out_first_responses_and_the_drain() -> None:
 
 
 def test_there_is_no_steady_window_where_the_clients_were_never_all_busy_after_warming_up() -> None:
-    async def main(clock: Clock) -> LoadRun:
+    async def main(clock: Clock) -> LoadResult:
         return await closed_loop(Scripted(clock), work(4, 4), 2, clock=clock)
 
     assert in_virtual_time(main).steady is None
 
-    async def too_many(clock: Clock) -> LoadRun:
+    async def too_many(clock: Clock) -> LoadResult:
         return await closed_loop(Scripted(clock), work(4, 4, 4), 5, clock=clock)
 
     assert in_virtual_time(too_many).steady is None
 
 
 def test_warming_up_is_served_and_forgotten() -> None:
-    async def main(clock: Clock) -> tuple[LoadRun, Scripted]:
+    async def main(clock: Clock) -> tuple[LoadResult, Scripted]:
         system = Scripted(clock)
         warm_up = work(3, 3, first=100)
         return await closed_loop(system, work(2), 1, warm_up=warm_up, clock=clock), system
@@ -87,7 +87,7 @@ def test_a_response_without_tokens_is_an_error() -> None:
 
 
 def test_after_the_time_limit_no_request_begins_and_long_ones_are_abandoned() -> None:
-    async def main(clock: Clock) -> LoadRun:
+    async def main(clock: Clock) -> LoadResult:
         items = work(7, 1000, 2, 2, 2)
         return await closed_loop(Scripted(clock), items, 2, limit_s=3.0, clock=clock)
 
@@ -101,7 +101,7 @@ def test_after_the_time_limit_no_request_begins_and_long_ones_are_abandoned() ->
 def test_open_loop_arrivals_wait_for_nobody(first_s: float) -> None:
     arrivals = [0.0, 0.5, 0.5, 2.0]
 
-    async def main(clock: Clock) -> LoadRun:
+    async def main(clock: Clock) -> LoadResult:
         system = Scripted(clock, first_s=first_s)
         return await open_loop(system, work(1, 1, 1, 1), arrivals, clock=clock)
 
@@ -121,7 +121,7 @@ def test_open_loop_latency_counts_from_the_schedule_also_when_the_sender_was_hel
             held_up.append(5.0)
             return await super().serve(item)
 
-    async def main(loop_clock: Clock) -> LoadRun:
+    async def main(loop_clock: Clock) -> LoadResult:
         def clock() -> float:
             return loop_clock() + sum(held_up)
 
@@ -133,7 +133,7 @@ def test_open_loop_latency_counts_from_the_schedule_also_when_the_sender_was_hel
 
 
 def test_open_loop_is_bounded_in_time() -> None:
-    async def main(clock: Clock) -> tuple[LoadRun, Scripted]:
+    async def main(clock: Clock) -> tuple[LoadResult, Scripted]:
         system = Scripted(clock)
         items = work(1, 100, 1)
         return await open_loop(system, items, [0.0, 1.0, 9.0], limit_s=5.0, clock=clock), system
@@ -155,7 +155,7 @@ def test_open_loop_refuses_arrivals_that_do_not_fit(arrivals: list[float]) -> No
 def test_the_clock_of_outcomes_is_the_load_s_by_default() -> None:
     import time
 
-    async def main() -> LoadRun:
+    async def main() -> LoadResult:
         system = Scripted(time.perf_counter, first_s=0.001, step_s=0.001)
         return await closed_loop(system, work(3, 3), 1)
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 
-class Progress:
+class LoadProgress:
     """A line now and then: at most one every `every` seconds of `clock`, and one at the end.
 
     Without a label there is none.

@@ -1,10 +1,11 @@
-"""What a streamed chunk costs: run this file with `--benchmark-only`."""
+"""A streamed chunk in the server, from the group's delivery to ASGI's `send`."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
+from benchmarks.unit_costs.conftest import Cost
 from tests.support.trserve.scripted_group import ScriptedGroup
 from trsched.loops.stream import Stream
 from trsched.request import Event, FinalEvent, GenerateRequest, TokenEvent
@@ -82,12 +83,11 @@ async def _run(serving: Serving, bridge: Bridge) -> int:
     return sends
 
 
-def test_chunks_in_process(benchmark: Any) -> None:
+def test_chunks_in_process(cost: Cost) -> None:
     bridge = Bridge()
     group = _Silent(bridge.deliver)
     serving = Serving(group, bridge)
-    sends = benchmark(lambda: asyncio.run(_run(serving, bridge)))
+    chunks = STREAMS * TOKENS
+    sends = cost("streamed_chunk_us", lambda: asyncio.run(_run(serving, bridge)), chunks)
     group.close()
     assert sends == STREAMS * (TOKENS + 1)
-    if benchmark.stats is not None:
-        benchmark.extra_info["us_per_chunk"] = benchmark.stats["min"] / (STREAMS * TOKENS) * 1e6

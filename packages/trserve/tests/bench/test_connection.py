@@ -180,7 +180,7 @@ def test_what_one_response_brings_is_not_the_next_ones() -> None:
                 reading = ResponseReading()
                 body = json.dumps({"prompt": number, "max_tokens": 2}).encode()
                 await client.serve(body, reading)
-                kinds.append(reading.failure and reading.failure.kind)
+                kinds.append(reading.failure.kind if reading.failure else None)
             assert server.connections == 1
         return kinds
 

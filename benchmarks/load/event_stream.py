@@ -19,8 +19,10 @@ async def post_stream(
 ) -> None:
     """POST JSON to a port of this host, and give `take` each event of the stream as it comes.
 
-    name: of the server, for errors. Raises RuntimeError if the status is not 200, or at an event
-    that is an error; ConnectionError if the stream breaks off.
+    name: of the server, for errors.
+
+    Raises RuntimeError if the status is not 200, or at an event that is an error; ConnectionError
+    if the stream breaks off.
     """
     address = ServerAddress("127.0.0.1", port)
     start = request_start("POST", address, path, {"Connection": "close"})

@@ -29,7 +29,10 @@ class LoadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServedItem:
-    """A request that ended. scheduled: when it should have begun, by the load's clock."""
+    """A request that ended.
+
+    scheduled: when it should have begun, by the load's clock.
+    """
 
     item: WorkItem
     scheduled: float
@@ -70,6 +73,7 @@ async def closed_loop(
     warm_up: served first, as many at once, and forgotten; of another seed than `items`.
     limit_s: after it no request is begun; those in flight may take as long again.
     label: of progress on standard error; without one there is none.
+
     Raises LoadError at the first request that fails.
     """
     if warm_up:
@@ -111,7 +115,9 @@ async def open_loop(
 ) -> LoadResult:
     """Serve each of `items` from its own of `arrivals` on: seconds from the start, ascending.
 
-    warm_up: served first, one after another, and forgotten. The rest as for `closed_loop`.
+    warm_up: served first, one after another, and forgotten.
+
+    The rest as for `closed_loop`.
     """
     if len(items) != len(arrivals) or list(arrivals) != sorted(arrivals):
         raise ValueError("each item needs an arrival, and arrivals ascend")

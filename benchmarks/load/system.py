@@ -8,7 +8,10 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class WorkItem:
-    """One request. seed: of its sampling and of everything else that is drawn for it."""
+    """One request.
+
+    seed: of its sampling and of everything else that is drawn for it.
+    """
 
     number: int
     prompt_ids: tuple[int, ...]
@@ -21,7 +24,7 @@ class TimedResponse:
     """What a client saw of one request; times in seconds of `time.perf_counter`.
 
     times, tokens, models: of each token its arrival, its id and the index of the model that made it
-    (-1 where the system does not say).
+        (-1 where the system does not say).
     """
 
     began: float

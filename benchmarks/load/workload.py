@@ -109,8 +109,8 @@ def items(
     have its mean too.
 
     stretch: each request is only so many tokens of a response, from a random place in it, what
-    comes before that place being part of the prompt. A long response is met as much more often as
-    it is longer. Where prompts cost nothing, speeds are those of whole responses.
+        comes before that place being part of the prompt. A long response is met as much more often
+        as it is longer. Where prompts cost nothing, speeds are those of whole responses.
     """
     rng = np.random.default_rng([seed, zlib.crc32(workload.name.encode())])
     shares = [(rng.permutation(n) + rng.random(n)) / max(n, 1) for _ in range(2)]

@@ -23,7 +23,8 @@ HEADING = f"{'':58}" + "".join(
 class Runs:
     """Runs points of one pool, once each, and tells of them.
 
-    requests: of a run, unless it says otherwise; most: where intervals have to be narrow.
+    requests: of a run, unless it says otherwise.
+    most: where intervals have to be narrow.
     """
 
     def __init__(self, named: NamedPool, requests: int, most: int) -> None:

@@ -23,7 +23,11 @@ def configuration(
     thresholds: Sequence[int] | None,
     most: int,
 ) -> GroupConfig:
-    """thresholds: fixed ones; None: tuned. most: requests at once."""
+    """A group's configuration.
+
+    thresholds: fixed ones; None: tuned.
+    most: requests at once.
+    """
     models = [
         {"engine": "profile", "name": f"m{i}", "step_ms": [ms], "threshold": b}
         for i, (ms, b) in enumerate(zip(step_ms, thresholds or [1] * len(step_ms), strict=True))

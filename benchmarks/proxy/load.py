@@ -121,7 +121,7 @@ async def closed_loop(
     """Clients that ask again as soon as they are answered; what ends after warm_up counts.
 
     cpu: seconds that the proxy has spent so far. Where fewer have ended than there are clients it
-    goes on, up to ten times as long.
+        goes on, up to ten times as long.
     """
     seen = RepliesSeen(seconds)
     counts = False

@@ -24,10 +24,12 @@ class StartError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """What is measured. pid: of its first process; none for no proxy at all.
+    """What is measured.
 
-    model: what requests name. configuration: all that it was told. predicts: it is ours, with a
-    predictor.
+    pid: of its first process; none for no proxy at all.
+    model: what requests name.
+    configuration: all that it was told.
+    predicts: it is ours, with a predictor.
     """
 
     name: str

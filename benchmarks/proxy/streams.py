@@ -20,9 +20,12 @@ _SETTLE_S = 0.5
 class Flow:
     """What came in a window of `seconds` with `count` streams held.
 
-    events: server-sent events. gaps: seconds between those of one stream, and how long a stream
-    that did not go on had been waiting at the end. first: seconds from requests to their first
-    event. failures: by what was wrong. cpu_s: what the proxy spent meanwhile.
+    events: server-sent events.
+    gaps: seconds between those of one stream, and how long a stream that did not go on had been
+        waiting at the end.
+    first: seconds from requests to their first event.
+    failures: by what was wrong.
+    cpu_s: what the proxy spent meanwhile.
     """
 
     count: int
@@ -55,6 +58,7 @@ async def hold_streams(
     """Hold `count` streams: one that ends is followed by another at once.
 
     They begin one after another within ramp_s; the window begins half a second after that.
+
     cpu: seconds that the proxy has spent so far.
     """
     replies: list[ProxyReply] = []

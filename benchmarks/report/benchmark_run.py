@@ -9,10 +9,12 @@ import msgspec
 
 
 class BenchmarkRun(msgspec.Struct, frozen=True, kw_only=True):
-    """date: ISO 8601, UTC, of its begin. failure: what went wrong; empty where nothing did.
+    """One benchmark that ran.
 
-    last_line: the JSON object that it ended with. about: what it measures and what its figures
-    mean, in its own words.
+    date: ISO 8601, UTC, of its begin.
+    failure: what went wrong; empty where nothing did.
+    last_line: the JSON object that it ended with.
+    about: what it measures and what its figures mean, in its own words.
     """
 
     name: str

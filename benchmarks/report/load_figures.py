@@ -20,8 +20,9 @@ class Quantiles(msgspec.Struct, frozen=True):
 class Latencies(msgspec.Struct, frozen=True):
     """Milliseconds, over requests.
 
-    ttft: from the scheduled arrival to the first token. tpot: between later tokens, a request's
-    mean; nothing where all responses have one token. e2e: from the arrival to the last token.
+    ttft: from the scheduled arrival to the first token.
+    tpot: between later tokens, a request's mean; nothing where all responses have one token.
+    e2e: from the arrival to the last token.
     """
 
     ttft: Quantiles
@@ -32,10 +33,11 @@ class Latencies(msgspec.Struct, frozen=True):
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """What was measured.
 
-    algorithm: empty where nothing is routed (`llm-only`). stretch: each request was only so many
-    tokens of a response, from a random place in it (nothing: whole responses). concurrency: clients
-    of a closed loop, 0 for an open one at `rate` requests a second with `arrivals` ("poisson" or a
-    trace's name).
+    algorithm: empty where nothing is routed (`llm-only`).
+    stretch: each request was only so many tokens of a response, from a random place in it (nothing:
+        whole responses).
+    concurrency: clients of a closed loop, 0 for an open one at `rate` requests a second with
+        `arrivals` ("poisson" or a trace's name).
     """
 
     system: str
@@ -52,14 +54,19 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 class LoadFigures(msgspec.Struct, frozen=True, kw_only=True):
     """A run's figures; of several rounds their medians.
 
-    tokens: that came; asked: the sum of the requests' max_tokens. seconds: of the whole run.
-    throughput: tokens a second over the whole run. steady_throughput: over the steady window of
-    `steady_seconds`; drain_throughput: over the `drain_seconds` from its end to the run's.
+    tokens: that came.
+    asked: the sum of the requests' max_tokens.
+    seconds: of the whole run.
+    throughput: tokens a second over the whole run.
+    steady_throughput: over the steady window of `steady_seconds`.
+    drain_throughput: over the `drain_seconds` from its end to the run's.
     throughput_rounds: the throughput of each round.
     routed_share: of the tokens, those that another model than the first made; nothing where the
-    system does not say. user_speed: tokens a second that one user sees, 1 / mean TPOT;
-    user_speed_e2e: tokens / E2E of a request, the median. unfinished: requests that the time limit
-    kept from beginning or cut off; where there are any the whole run's figures lack their tokens.
+        system does not say.
+    user_speed: tokens a second that one user sees, 1 / mean TPOT.
+    user_speed_e2e: tokens / E2E of a request, the median.
+    unfinished: requests that the time limit kept from beginning or cut off; where there are any the
+        whole run's figures lack their tokens.
     """
 
     setting: Setting

@@ -19,8 +19,9 @@ FILE = "routing.records.json"
 class ThresholdPoint(msgspec.Struct, frozen=True):
     """Throughput (tok/s) at thresholds B = (small, large) with n requests active.
 
-    predicted: by the Markov chain. measured: on the profile engine, where that was tried. Where the
-    routing records have none, the report takes those of `benchmarks.tuning`.
+    predicted: by the Markov chain.
+    measured: on the profile engine, where that was tried. Where the routing records have none, the
+        report takes those of `benchmarks.tuning`.
     """
 
     n: int
@@ -38,7 +39,11 @@ class StepBreakdown(msgspec.Struct, frozen=True):
 
 
 class RoutingRecords(msgspec.Struct, frozen=True, kw_only=True):
-    """costs: by engine. notes: a sentence each, shown above the tables."""
+    """All that `benchmarks.routing` has measured.
+
+    costs: by engine.
+    notes: a sentence each, shown above the tables.
+    """
 
     measured: list[LoadFigures]
     thresholds: list[ThresholdPoint] = []

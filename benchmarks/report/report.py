@@ -81,7 +81,7 @@ def report_text(
     """The whole report.
 
     pictures: files beside it with their captions. One without a caption belongs to the benchmark
-    that its name begins with.
+        that its name begins with.
     """
     parts = [f"# Benchmarks\n\nWritten {now:%Y-%m-%d %H:%M} UTC.", _machine_table(facts)]
     parts.append(_status(runs))

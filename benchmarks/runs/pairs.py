@@ -26,7 +26,11 @@ from trserve.server.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class RoutingAlgorithm:
-    """router: as in a group's file. n_probs: likeliest tokens that a client must see to decide."""
+    """How the models of a pair take turns.
+
+    router: as in a group's file.
+    n_probs: likeliest tokens that a client must see to decide.
+    """
 
     router: Mapping[str, Any]
     flow: Flow
@@ -35,7 +39,11 @@ class RoutingAlgorithm:
 
 @dataclass(frozen=True)
 class Pair:
-    """models: as in a group's file, small one first. costs: None where steps were not profiled."""
+    """Two models, and what routes between them.
+
+    models: as in a group's file, small one first.
+    costs: None where steps were not profiled.
+    """
 
     engine: Engine
     models: Sequence[Mapping[str, Any]]

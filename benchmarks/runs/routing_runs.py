@@ -51,8 +51,11 @@ _OPEN_LOAD = 0.6
 
 @dataclass(frozen=True)
 class Scope:
-    """What to measure. scale, stretch: see `workload.items`. items_per_client: of a run.
+    """What to measure.
 
+    scale: of all lengths.
+    stretch: tokens of a response that each request is (None: whole responses).
+    items_per_client: of a run.
     systems: of those that are our own server; None: all.
     """
 

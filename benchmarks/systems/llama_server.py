@@ -49,7 +49,7 @@ class LlamaServer:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """See `SingleModelServer`."""
+        """Everything that decides how fast it is."""
         return {
             "server": "llama.cpp's own, from the wheel xllamacpp",
             **msgspec.to_builtins(self.settings),
@@ -59,7 +59,7 @@ class LlamaServer:
         }
 
     def body(self, prompt: bytes, count: int, slot: int) -> bytes:
-        """See `SingleModelServer`. Every step of a request goes to the slot that has its KV."""
+        """A request for `count` tokens; all steps go to the slot that has their KV."""
         return b'{"prompt":[%b],"n_predict":%d,"id_slot":%d%b' % (prompt, count, slot, self._tail)
 
 
@@ -108,8 +108,8 @@ def llama_servers(
 ) -> Iterator[list[LlamaServer]]:
     """A server for each of `models` (as in a group's file, GGUF), until the block ends.
 
-    threads: of each server. n_probs: for each model, how many of the likeliest tokens the client
-    must see to decide.
+    threads: of each server.
+    n_probs: for each model, how many of the likeliest tokens the client must see to decide.
     """
     with ExitStack() as stack:
         servers = []

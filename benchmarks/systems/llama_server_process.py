@@ -16,10 +16,13 @@ import msgspec
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the server is given.
 
-    model: GGUF file. slots: requests decoded at once. context: tokens of each slot. threads: of a
-    step. draft_model: GGUF of a smaller model that proposes up to `draft_max` tokens a step for
-    `model` to verify, while it gives each a probability of `draft_p_min` at least (None: no
-    speculation; the other two default to llama.cpp's own).
+    model: GGUF file.
+    slots: requests decoded at once.
+    context: tokens of each slot.
+    threads: of a step.
+    draft_model: GGUF of a smaller model that proposes up to `draft_max` tokens a step for `model`
+        to verify, while it gives each a probability of `draft_p_min` at least (None: no
+        speculation; the other two default to llama.cpp's own).
     """
 
     model: str

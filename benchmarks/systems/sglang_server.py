@@ -32,11 +32,11 @@ class SglangServer:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """See `SingleModelServer`."""
+        """Everything that decides how fast it is."""
         return {"server": "sglang.launch_server, unmodified", **self._arguments}
 
     def body(self, prompt: bytes, count: int, slot: int) -> bytes:
-        """See `SingleModelServer`. The radix cache finds what a request's last step left."""
+        """A request for `count` tokens; the radix cache finds what its last step left."""
         del slot
         return (
             b'{"input_ids":[%b],"sampling_params":{"max_new_tokens":%d,"temperature":0,'

@@ -21,11 +21,11 @@ class SingleModelGroup:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """See `SingleModelServer`."""
+        """Everything that decides how fast it is."""
         return self.server.configuration
 
     def body(self, prompt: bytes, count: int, slot: int) -> bytes:
-        """See `SingleModelServer`. Not streamed: a reply of one token is shorter whole."""
+        """A request for `count` tokens, not streamed: a reply of one token is shorter whole."""
         del slot  # nothing is kept between requests, and nothing need be: see `single_model_group`
         return b'%b%b],"max_tokens":%d}' % (self._head, prompt, count)
 

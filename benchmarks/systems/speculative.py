@@ -31,7 +31,7 @@ class Speculative:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """See `System`."""
+        """Everything that decides how fast it is, printed with the result."""
         settings = msgspec.to_builtins(self._server.settings)
         models = {key: Path(settings[key]).name for key in ("model", "draft_model")}
         return {
@@ -43,7 +43,7 @@ class Speculative:
         }
 
     async def serve(self, item: WorkItem) -> TimedResponse:
-        """See `System`. Streamed; a step's accepted tokens come together. Models are unknown."""
+        """One request, streamed; a step's accepted tokens come together. Models are unknown."""
         body = json.dumps(
             {
                 "prompt": item.prompt_ids,
@@ -85,8 +85,10 @@ def speculative(
 ) -> Iterator[Speculative]:
     """The server with both models (as in a group's file, GGUF), until the block ends.
 
-    Its slots speculate independently, any number at once. draft_max, draft_p_min: see `Settings`;
-    the defaults are llama.cpp's own.
+    Its slots speculate independently, any number at once.
+
+    draft_max: tokens that are proposed a step, at most.
+    draft_p_min: the probability that each must have. Both defaults are llama.cpp's own.
     """
     settings = Settings(
         gguf_path(large),

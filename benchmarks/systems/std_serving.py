@@ -78,7 +78,7 @@ class StdServing:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """See `System`."""
+        """Everything that decides how fast it is, printed with the result."""
         return {
             "driver": "one HTTP request a step, all token ids as its prompt, kept connections; "
             "follows the recorded path, so decisions and replies' contents cost it nothing",
@@ -93,7 +93,7 @@ class StdServing:
         return self._recorded[item.number].tokens
 
     async def serve(self, item: WorkItem) -> TimedResponse:
-        """See `System`. The recorded tokens, as fast as the servers make their like."""
+        """One request: the recorded tokens, as fast as the servers make their like."""
         recorded = self._recorded[item.number]
         outcome = TimedResponse(time.perf_counter())
         async for step in self.steps(item):

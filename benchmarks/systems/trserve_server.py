@@ -30,11 +30,11 @@ class TrserveServer:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """See `System`."""
+        """Everything that decides how fast it is, printed with the result."""
         return {"server": "trserve launch", **self._group}
 
     async def serve(self, item: WorkItem) -> TimedResponse:
-        """See `System`. A greedy completion, streamed, over a connection of its own."""
+        """One request: a greedy completion, streamed, over a connection of its own."""
         body = json.dumps(
             {
                 "model": self._group["name"],

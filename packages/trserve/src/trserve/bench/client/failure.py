@@ -32,7 +32,11 @@ _LONGEST = 200  # characters of a message
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """kind: what is counted. message: one line, for people."""
+    """Why a request failed.
+
+    kind: what is counted.
+    message: one line, for people.
+    """
 
     kind: Kind
     message: str
@@ -81,7 +85,10 @@ def _refusal(body: bytes) -> str | None:
 
 
 def failure_of_exception(error: Exception, status: int | None) -> Failure:
-    """Of what was raised. status: the response's, None if none had come."""
+    """Of what was raised.
+
+    status: the response's, None if none had come.
+    """
     if isinstance(error, TimeoutError):
         return failure("timeout", "no complete response in time")
     if isinstance(error, NotConnectedError):

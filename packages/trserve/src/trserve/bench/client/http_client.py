@@ -30,8 +30,8 @@ class HttpClient:
 
     url: scheme and host, maybe a path.
     timeout: seconds from sending to the end of the response.
-    keep_alive: seconds that a connection may have been idle to be used again. Less than the 5
-        after which uvicorn closes one: a request must not meet it half closed.
+    keep_alive: seconds that a connection may have been idle to be used again. Less than the 5 after
+        which uvicorn closes one: a request must not meet it half closed.
     after_done: seconds that a response may go on after its [DONE].
     """
 

@@ -36,7 +36,7 @@ class ReadingReceiver:
         self._pieces: list[bytes] = []  # of a body that is no stream
 
     def on_head(self, status: int, content_type: bytes) -> None:
-        """See which kind of response it is."""
+        """Find out which kind of response it is."""
         self._reading.status = status
         kind = content_type.partition(b";")[0].strip().lower()
         self._streams = self._stream and status == 200 and kind != _JSON

@@ -16,8 +16,8 @@ _NEXT_ADDRESS_S = 0.25  # until another address is tried beside the first (RFC 8
 class ServerAddress:
     """A host and a port. Its name is looked up once, for all connections.
 
-    path: of the URL, in front of every request's own; without a last slash. host_header: as HTTP
-    wants it.
+    path: of the URL, in front of every request's own; without a last slash.
+    host_header: as HTTP wants it.
     """
 
     def __init__(

@@ -12,7 +12,10 @@ from trserve.bench.results.summary import LoadSummary, Tokens, notes
 
 
 def show(summary: LoadSummary, heading: str, offered: float | None) -> None:
-    """Write to stdout; colours only in a terminal. offered: requests/s, None without a rate."""
+    """Write to stdout; colours only in a terminal.
+
+    offered: requests/s, None without a rate.
+    """
     width = None if sys.stdout.isatty() else 120
     console = Console(width=width, highlight=False, markup=False)
     console.print(heading, soft_wrap=True)

@@ -45,7 +45,7 @@ def events(reply: bytes) -> list[Any]:
 )
 def test_every_server_answers_what_routers_probe(upstreams: Upstreams, path: str) -> None:
     for url in upstreams.urls:
-        json.loads(get(f"{url}/{path}"))
+        assert isinstance(json.loads(get(f"{url}/{path}")), dict)
 
 
 def test_what_it_does_not_know_is_not_found(upstreams: Upstreams) -> None:

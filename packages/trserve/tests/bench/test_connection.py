@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 
 import pytest
 import uvloop
@@ -89,6 +90,40 @@ def test_a_name_is_looked_up() -> None:
 def test_a_name_that_is_none(host: str) -> None:
     with pytest.raises(NotConnectedError, match="no connection: "):
         answered(HEAD + b"\r\nhi", host=host)
+
+
+def test_a_receiver_may_send_again_when_it_hears_of_an_end() -> None:
+    class Stubborn:
+        """Asks again at each end, up to the third."""
+
+        def __init__(self, connection: Connection) -> None:
+            self.ends: list[str] = []
+            self.third = asyncio.Event()
+            self._connection = connection
+
+        def on_head(self, status: int, content_type: bytes) -> None:
+            pass
+
+        def on_body(self, data: bytes) -> None:
+            pass
+
+        def on_end(self, error: NotConnectedError | BrokenResponseError | None) -> None:
+            self.ends.append(type(error).__name__)
+            if len(self.ends) == 3:
+                self.third.set()
+            else:
+                self._connection.send(b"GET / HTTP/1.1\r\n\r\n", self)
+
+    async def ask() -> list[str]:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            connection = Connection(ServerAddress(*free.getsockname()))
+        receiver = Stubborn(connection)
+        connection.send(b"GET / HTTP/1.1\r\n\r\n", receiver)
+        await asyncio.wait_for(receiver.third.wait(), 30)
+        return receiver.ends
+
+    assert asyncio.run(ask()) == ["NotConnectedError"] * 3
 
 
 @pytest.mark.parametrize(

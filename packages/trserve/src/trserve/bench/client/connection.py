@@ -91,14 +91,15 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     async def _open(self, request: bytes) -> None:
+        failure = None
         try:
             await self._address.connect(self)
         except Exception as error:  # noqa: BLE001  whoever waits must hear of it
-            self._end(NotConnectedError(error))
-            return
-        finally:
-            self._opening = None
-        if self._transport is not None:  # else it was closed again, and that was told
+            failure = NotConnectedError(error)
+        self._opening = None  # before the receiver hears of it, which may send again
+        if failure is not None:
+            self._end(failure)
+        elif self._transport is not None:  # else it was closed again, and that was told
             self._transport.write(request)
 
     def _end(self, error: NotConnectedError | BrokenResponseError | None) -> None:

@@ -43,16 +43,6 @@ class RepliesSeen:
         return np.array([reply.ended - reply.began for reply in self.replies])
 
 
-async def exchange(port: int, request: bytes, *, stream: bool = False) -> ProxyReply:
-    """One request over a connection of its own."""
-    answered: asyncio.Future[ProxyReply] = asyncio.get_running_loop().create_future()
-    connection = ProxyClient(port, lambda _, reply: answered.set_result(reply), streams=stream)
-    connection.send(request)
-    reply = await answered
-    connection.close()
-    return reply
-
-
 async def in_turns(
     ports: Sequence[int], requests: Sequence[Iterator[bytes]], rounds: int, at_a_time: int
 ) -> list[RepliesSeen]:

@@ -40,7 +40,7 @@ def in_virtual_time(work: Callable[[Callable[[], float]], Coroutine[Any, Any, T]
         return runner.run(work(loop.time))
 
 
-class Scripted:
+class ScriptedSystem:
     """`first_s` to a request's first token and `step_s` to each further one.
 
     failing: numbers of requests that raise after their first token.

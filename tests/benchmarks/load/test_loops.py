@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from benchmarks.load.loops import LoadError, LoadResult, closed_loop, open_loop
-from tests.benchmarks.load.scripted import Scripted, in_virtual_time, work
+from tests.benchmarks.load.scripted import ScriptedSystem, in_virtual_time, work
 
 Clock = Callable[[], float]
 
@@ -17,8 +17,8 @@ def test_a_closed_loop_serves_each_item_once_and_never_more_than_its_clients_at_
 ) -> None:
     items = work(*([1, 9, 4, 2, 7] * 5))
 
-    async def main(clock: Clock) -> tuple[LoadResult, Scripted]:
-        system = Scripted(clock)
+    async def main(clock: Clock) -> tuple[LoadResult, ScriptedSystem]:
+        system = ScriptedSystem(clock)
         return await closed_loop(system, items, clients, clock=clock), system
 
     run, system = in_virtual_time(main)
@@ -34,7 +34,7 @@ def test_the_steady_window_leaves_out_first_responses_and_the_drain() -> None:
     items = work(3, 1, 7, 5, 9)
 
     async def main(clock: Clock) -> LoadResult:
-        return await closed_loop(Scripted(clock), items, 2, clock=clock)
+        return await closed_loop(ScriptedSystem(clock), items, 2, clock=clock)
 
     run = in_virtual_time(main)
     assert run.steady == (2.0, 5.0)
@@ -43,19 +43,19 @@ def test_the_steady_window_leaves_out_first_responses_and_the_drain() -> None:
 
 def test_there_is_no_steady_window_where_the_clients_were_never_all_busy_after_warming_up() -> None:
     async def main(clock: Clock) -> LoadResult:
-        return await closed_loop(Scripted(clock), work(4, 4), 2, clock=clock)
+        return await closed_loop(ScriptedSystem(clock), work(4, 4), 2, clock=clock)
 
     assert in_virtual_time(main).steady is None
 
     async def too_many(clock: Clock) -> LoadResult:
-        return await closed_loop(Scripted(clock), work(4, 4, 4), 5, clock=clock)
+        return await closed_loop(ScriptedSystem(clock), work(4, 4, 4), 5, clock=clock)
 
     assert in_virtual_time(too_many).steady is None
 
 
 def test_warming_up_is_served_and_forgotten() -> None:
-    async def main(clock: Clock) -> tuple[LoadResult, Scripted]:
-        system = Scripted(clock)
+    async def main(clock: Clock) -> tuple[LoadResult, ScriptedSystem]:
+        system = ScriptedSystem(clock)
         warm_up = work(3, 3, first=100)
         return await closed_loop(system, work(2), 1, warm_up=warm_up, clock=clock), system
 
@@ -66,10 +66,10 @@ def test_warming_up_is_served_and_forgotten() -> None:
 
 
 def test_a_system_s_error_ends_the_load_and_names_the_request() -> None:
-    seen: list[Scripted] = []
+    seen: list[ScriptedSystem] = []
 
     async def main(clock: Clock) -> None:
-        seen.append(Scripted(clock, failing=(1,)))
+        seen.append(ScriptedSystem(clock, failing=(1,)))
         await closed_loop(seen[0], work(9, 2, 2, 2), 2, clock=clock)
 
     with pytest.raises(LoadError, match=r"scripted, request 1: ConnectionError.*went away"):
@@ -80,7 +80,7 @@ def test_a_system_s_error_ends_the_load_and_names_the_request() -> None:
 
 def test_a_response_without_tokens_is_an_error() -> None:
     async def main(clock: Clock) -> None:
-        await closed_loop(Scripted(clock), work(0), 1, clock=clock)
+        await closed_loop(ScriptedSystem(clock), work(0), 1, clock=clock)
 
     with pytest.raises(LoadError, match="no token came"):
         in_virtual_time(main)
@@ -89,7 +89,7 @@ def test_a_response_without_tokens_is_an_error() -> None:
 def test_after_the_time_limit_no_request_begins_and_long_ones_are_abandoned() -> None:
     async def main(clock: Clock) -> LoadResult:
         items = work(7, 1000, 2, 2, 2)
-        return await closed_loop(Scripted(clock), items, 2, limit_s=3.0, clock=clock)
+        return await closed_loop(ScriptedSystem(clock), items, 2, limit_s=3.0, clock=clock)
 
     run = in_virtual_time(main)
     assert [served.item.number for served in run.served] == [0]
@@ -102,7 +102,7 @@ def test_open_loop_arrivals_wait_for_nobody(first_s: float) -> None:
     arrivals = [0.0, 0.5, 0.5, 2.0]
 
     async def main(clock: Clock) -> LoadResult:
-        system = Scripted(clock, first_s=first_s)
+        system = ScriptedSystem(clock, first_s=first_s)
         return await open_loop(system, work(1, 1, 1, 1), arrivals, clock=clock)
 
     run = in_virtual_time(main)
@@ -114,7 +114,7 @@ def test_open_loop_arrivals_wait_for_nobody(first_s: float) -> None:
 def test_open_loop_latency_counts_from_the_schedule_also_when_the_sender_was_held_up() -> None:
     held_up: list[float] = []
 
-    class Blocking(Scripted):
+    class Blocking(ScriptedSystem):
         """Holds up the whole event loop, load generator and all."""
 
         async def serve(self, item):
@@ -133,8 +133,8 @@ def test_open_loop_latency_counts_from_the_schedule_also_when_the_sender_was_hel
 
 
 def test_open_loop_is_bounded_in_time() -> None:
-    async def main(clock: Clock) -> tuple[LoadResult, Scripted]:
-        system = Scripted(clock)
+    async def main(clock: Clock) -> tuple[LoadResult, ScriptedSystem]:
+        system = ScriptedSystem(clock)
         items = work(1, 100, 1)
         return await open_loop(system, items, [0.0, 1.0, 9.0], limit_s=5.0, clock=clock), system
 
@@ -146,7 +146,7 @@ def test_open_loop_is_bounded_in_time() -> None:
 @pytest.mark.parametrize("arrivals", [[0.0], [1.0, 0.5]])
 def test_open_loop_refuses_arrivals_that_do_not_fit(arrivals: list[float]) -> None:
     async def main(clock: Clock) -> None:
-        await open_loop(Scripted(clock), work(1, 1), arrivals, clock=clock)
+        await open_loop(ScriptedSystem(clock), work(1, 1), arrivals, clock=clock)
 
     with pytest.raises(ValueError, match="arrival"):
         in_virtual_time(main)
@@ -156,7 +156,7 @@ def test_the_clock_of_outcomes_is_the_load_s_by_default() -> None:
     import time
 
     async def main() -> LoadResult:
-        system = Scripted(time.perf_counter, first_s=0.001, step_s=0.001)
+        system = ScriptedSystem(time.perf_counter, first_s=0.001, step_s=0.001)
         return await closed_loop(system, work(3, 3), 1)
 
     run = asyncio.run(main())
@@ -166,7 +166,7 @@ def test_the_clock_of_outcomes_is_the_load_s_by_default() -> None:
 
 def test_progress_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     async def main(clock: Clock) -> None:
-        await closed_loop(Scripted(clock), work(10, 30), 1, label="mine, c=1", clock=clock)
+        await closed_loop(ScriptedSystem(clock), work(10, 30), 1, label="mine, c=1", clock=clock)
 
     in_virtual_time(main)
     out, err = capsys.readouterr()

@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from benchmarks.proxy.load import RepliesSeen, closed_loop, exchange, in_turns, open_loop
+from benchmarks.proxy.load import RepliesSeen, closed_loop, in_turns, open_loop
 from benchmarks.proxy.prompts import requests
 from benchmarks.proxy.proxy_client import ProxyClient, ProxyReply
 from benchmarks.proxy.streams import hold_streams
@@ -29,7 +29,7 @@ def reply(body: bytes, head: bytes = b"", status: bytes = b"200 OK") -> bytes:
     return b"HTTP/1.1 %b\r\n%bContent-Length: %d\r\n\r\n%b" % (status, head, len(body), body)
 
 
-class Scripted:
+class ScriptedServer:
     """Answers each request with the next of `answers`, given in pieces; None: hangs up."""
 
     def __init__(self, *answers: list[bytes] | None) -> None:
@@ -74,7 +74,7 @@ class Scripted:
 
 
 def test_one_connection_serves_all() -> None:
-    server = Scripted([reply(b"one")], [reply(b"three")[:-2], b"ee"], [reply(b"")])
+    server = ScriptedServer([reply(b"one")], [reply(b"three")[:-2], b"ee"], [reply(b"")])
     replies = asyncio.run(server.asked(3))
     assert [(one.status, one.size, one.failure) for one in replies] == [
         (200, 3, ""),
@@ -86,7 +86,7 @@ def test_one_connection_serves_all() -> None:
 
 
 def test_a_connection_that_the_server_closes_is_opened_anew() -> None:
-    server = Scripted([reply(b"one", b"Connection: close\r\n")], [reply(b"two")])
+    server = ScriptedServer([reply(b"one", b"Connection: close\r\n")], [reply(b"two")])
     assert [one.failure for one in asyncio.run(server.asked(2))] == ["", ""]
     assert server.connections == 2
 
@@ -95,7 +95,7 @@ def test_a_connection_that_the_server_closes_is_opened_anew() -> None:
 def test_events_are_counted_wherever_they_are_cut(cut: int) -> None:
     whole = reply(DONE, STREAM)
     at = len(whole) - len(DONE) + cut
-    (one,) = asyncio.run(Scripted([whole[:at], whole[at:]]).asked(1, streams=True))
+    (one,) = asyncio.run(ScriptedServer([whole[:at], whole[at:]]).asked(1, streams=True))
     assert (one.failure, one.events, len(one.times)) == ("", 3, 3)
     assert one.done
 
@@ -111,7 +111,7 @@ def test_events_are_counted_wherever_they_are_cut(cut: int) -> None:
     ],
 )
 def test_what_is_no_reply_says_why(answer: list[bytes] | None, failure: str) -> None:
-    (one,) = asyncio.run(Scripted(answer).asked(1, streams=True))
+    (one,) = asyncio.run(ScriptedServer(answer).asked(1, streams=True))
     assert one.failure.startswith(failure)
 
 
@@ -121,7 +121,10 @@ def test_a_server_that_is_not_there_is_a_failure() -> None:
         port = server.sockets[0].getsockname()[1]
         server.close()
         await server.wait_closed()
-        return await exchange(port, b"GET / HTTP/1.1\r\n\r\n")
+        heard: asyncio.Future[ProxyReply] = asyncio.get_running_loop().create_future()
+        client = ProxyClient(port, lambda _, reply: heard.set_result(reply))
+        client.send(b"GET / HTTP/1.1\r\n\r\n")
+        return await heard
 
     assert asyncio.run(ask()).failure.startswith("no connection")
 

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._cluster_pool import open_pool
-from benchmarks._cluster_runs import HEADING, Runs, tell
+from benchmarks.parts.cluster_pool import open_pool
+from benchmarks.parts.cluster_runs import HEADING, Runs, tell
 from rbalance.decide.batching import BatchLimits, FixedSizing
 from rbalance.decide.slo_controller import SloSettings
 from rbalance.labels.bootstrap import mean_interval

@@ -84,7 +84,7 @@ def test_trcore_needs_numpy_alone() -> None:
     ids=lambda words: words[0],
 )
 def test_trrouters_names_its_extra(words: tuple[str, ...]) -> None:
-    program = (COMMAND, "trrouters.training.__main__", json.dumps(HEAVY))
+    program = (COMMAND, "trrouters.cli.main", json.dumps(HEAVY))
     run = subprocess.run(
         [sys.executable, "-c", *program, *words, "--out", "nowhere"],
         capture_output=True,

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from trrouters.model_identity import ModelIdentity
-from trrouters.training.extra import MissingExtraError
+from trrouters.training.extra import TrainingExtraError
 
 try:
     import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file, save_file
 except ImportError as missing:
-    raise MissingExtraError(missing.name or "torch") from missing
+    raise TrainingExtraError(missing.name or "torch") from missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
-from trrouters.training.extra import MissingExtraError
-from trrouters.training.llama_cpp_model import llama_cpp_library
+from trrouters.training.extra import TrainingExtraError
+from trrouters_workshop.llama_cpp_sequence import llama_cpp_library
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,13 +23,13 @@ def quantize_layers(path: Path, block_format: str) -> None:
         block_format: the name of a llama.cpp format, for example ``"IQ4_NL"``.
 
     Raises:
-        MissingExtraError: without the ``gguf`` package or llama-cpp-python.
+        TrainingExtraError: without the ``gguf`` package or llama-cpp-python.
         OSError: when llama.cpp cannot do it.
     """
     try:
         from gguf import GGUFReader
     except ImportError as missing:
-        raise MissingExtraError("gguf") from missing
+        raise TrainingExtraError("gguf") from missing
     (embedding,) = (t for t in GGUFReader(path).tensors if t.name == "token_embd.weight")
     api = llama_cpp_library()
     parameters = api.llama_model_quantize_default_params()

@@ -7,11 +7,11 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from trrouters.algorithms.beside import beside
+from trrouters.algorithms.captured_forward import CapturedForward
+from trrouters.algorithms.one_token_visits import OneTokenVisits
 from trrouters.base_router import RouterContext
-from trrouters.beside import beside
-from trrouters.captured_forward import CapturedForward
 from trrouters.checkpoint import check_sizes, check_threshold, load_checkpoint
-from trrouters.one_token_visits import OneTokenVisits
 from trrouters.route_result import RouteResult
 from trrouters.threshold_setting import ThresholdSetting
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trrouters.training.llama_cpp_model import LlamaCppModel
-from trrouters.training.turns import chat_prompt, chat_turns
+from trrouters_workshop.llama_cpp_sequence import LlamaCppSequence
+from trrouters_workshop.turns import chat_prompt, chat_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -54,7 +54,7 @@ class PromptAgreement:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class ModelAgreement:
     """A small model measured on several prompts."""
 
     prompts: tuple[PromptAgreement, ...]
@@ -83,7 +83,7 @@ def measure(
     max_tokens: int = 200,
     threads: int = 2,
     done: Callable[[], None] = lambda: None,
-) -> list[Agreement]:
+) -> list[ModelAgreement]:
     """Measure several small models along one large model's answers.
 
     Args:
@@ -95,18 +95,18 @@ def measure(
         done: called after each prompt.
 
     Returns:
-        One :class:`Agreement` for each of ``small``, in order.
+        One :class:`ModelAgreement` for each of ``small``, in order.
 
     Raises:
-        MissingExtraError: without llama-cpp-python.
+        TrainingExtraError: without llama-cpp-python.
         OSError: when a file cannot be loaded.
         ValueError: when a vocabulary's size differs, or an answer would exceed 2,048 tokens.
     """
     rows: list[list[PromptAgreement]] = [[] for _ in small]
     with ExitStack() as stack:
-        teacher = stack.enter_context(LlamaCppModel(large, context=2048, threads=threads))
+        teacher = stack.enter_context(LlamaCppSequence(large, context=2048, threads=threads))
         students = [
-            stack.enter_context(LlamaCppModel(path, context=2048, threads=threads))
+            stack.enter_context(LlamaCppSequence(path, context=2048, threads=threads))
             for path in small
         ]
         for path, student in zip(small, students, strict=True):
@@ -120,11 +120,11 @@ def measure(
                 given = student.extend(tokens)[start - 1 :]
                 row.append(_compare(prompt, wanted, given))
             done()
-    return [Agreement(tuple(row)) for row in rows]
+    return [ModelAgreement(tuple(row)) for row in rows]
 
 
 def share_difference(
-    first: Agreement, second: Agreement, *, draws: int = 10_000, seed: int = 0
+    first: ModelAgreement, second: ModelAgreement, *, draws: int = 10_000, seed: int = 0
 ) -> tuple[float, float, float]:
     """``first.share - second.share`` with a paired bootstrap interval.
 
@@ -149,7 +149,7 @@ def share_difference(
 
 
 def _answer(
-    model: LlamaCppModel, prompt: str, max_tokens: int
+    model: LlamaCppSequence, prompt: str, max_tokens: int
 ) -> tuple[list[int], int, NDArray[np.float32]]:
     """Tokens read, the answer's start in them, and the logits ``[answer, size]`` that chose it."""
     turns = chat_turns(model.tokenize)

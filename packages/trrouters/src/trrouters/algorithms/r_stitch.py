@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from trrouters.algorithms.captured_forward import CapturedForward
 from trrouters.base_router import BaseRouter, Need, RouterContext
-from trrouters.captured_forward import CapturedForward
 from trrouters.peer_req import PeerReq
 from trrouters.route_result import Destinations, RouteResult, Tensor
 from trrouters.routed_request import RoutedRequest

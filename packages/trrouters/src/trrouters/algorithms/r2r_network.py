@@ -39,7 +39,7 @@ class R2RNetwork(nn.Module):
         self.normalize = normalize
         self.logits_projection = nn.Linear(top_k, hidden_size)
         self.combined_projection = nn.Linear(3 * hidden_size, widths[0])
-        self.backbone = Backbone(widths, expansion, dropout)
+        self.backbone = R2RBackbone(widths, expansion, dropout)
 
     def forward(self, hidden: Tensor, embedding: Tensor, top: Tensor) -> Tensor:
         """`[batch, hidden_size]` twice and `[batch, top_k]`, falling → `[batch]`."""
@@ -51,7 +51,7 @@ class R2RNetwork(nn.Module):
         return cast("Tensor", self.backbone(self.combined_projection(joined)).squeeze(-1))
 
 
-class Backbone(nn.Module):
+class R2RBackbone(nn.Module):
     """A projection, residual blocks, and one output."""
 
     def __init__(self, widths: Sequence[int], expansion: int, dropout: float) -> None:
@@ -59,7 +59,7 @@ class Backbone(nn.Module):
         self.input_projection = nn.Linear(widths[0], widths[0])
         outputs = [*widths[1:], widths[-1]]
         self.blocks = nn.ModuleList(
-            Block(width, output, expansion, dropout)
+            R2RBlock(width, output, expansion, dropout)
             for width, output in zip(widths, outputs, strict=True)
         )
         self.output_layer = nn.Sequential(nn.LayerNorm(widths[-1]), nn.Linear(widths[-1], 1))
@@ -71,7 +71,7 @@ class Backbone(nn.Module):
         return cast("Tensor", self.output_layer(x))
 
 
-class Block(nn.Module):
+class R2RBlock(nn.Module):
     """x + MLP(LayerNorm(x)); where the width changes, x is projected."""
 
     def __init__(self, width: int, output: int, expansion: int, dropout: float) -> None:

@@ -10,14 +10,14 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from trrouters.algorithms.beside import beside
+from trrouters.algorithms.captured_forward import CapturedForward
+from trrouters.algorithms.one_token_visits import OneTokenVisits
+from trrouters.algorithms.r2r_network import R2RNetwork
+from trrouters.algorithms.r2r_scorer import R2RScorer
 from trrouters.base_router import RouterContext
-from trrouters.beside import beside
-from trrouters.captured_forward import CapturedForward
 from trrouters.checkpoint import check_threshold, load_checkpoint
 from trrouters.errors import CheckpointError
-from trrouters.one_token_visits import OneTokenVisits
-from trrouters.r2r_network import R2RNetwork
-from trrouters.r2r_scorer import R2RScorer
 from trrouters.route_result import RouteResult
 from trrouters.threshold_setting import ThresholdSetting
 from trrouters.top_logits import top_logits

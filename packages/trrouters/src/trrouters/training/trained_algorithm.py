@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from trrouters.training.extra import MissingExtraError
+from trrouters.training.extra import TrainingExtraError
 
 try:
     import torch
     import torch.nn.functional as F
 except ImportError as missing:
-    raise MissingExtraError("torch") from missing
+    raise TrainingExtraError("torch") from missing
 
-from trrouters.citer import CiterNetwork
-from trrouters.co_llm import DeferralHead
-from trrouters.r2r_network import R2RNetwork
-from trrouters.r2r_scorer import R2RScorer
+from trrouters.algorithms.citer import CiterNetwork
+from trrouters.algorithms.co_llm import DeferralHead
+from trrouters.algorithms.r2r_network import R2RNetwork
+from trrouters.algorithms.r2r_scorer import R2RScorer
 from trrouters.training.ranking import float32_beside
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Algorithm:
+class TrainedAlgorithm:
     """One trained algorithm.
 
     Attributes:
@@ -139,7 +139,7 @@ def _marginal_likelihood(output: Tensor, rows: Rows) -> Tensor:
 
 
 ALGORITHMS = {
-    "r2r": Algorithm(
+    "r2r": TrainedAlgorithm(
         "r2r",
         R2RNetwork,
         _r2r_architecture,
@@ -149,7 +149,7 @@ ALGORITHMS = {
         learning_rate=3e-4,
         serving=lambda network: R2RScorer(cast("R2RNetwork", network)),
     ),
-    "citer": Algorithm(
+    "citer": TrainedAlgorithm(
         "citer",
         CiterNetwork,
         _hidden_size,
@@ -161,7 +161,7 @@ ALGORITHMS = {
         stays_at_threshold=True,
         serving=lambda network: cast("CiterNetwork", network).for_serving(),
     ),
-    "co_llm": Algorithm(
+    "co_llm": TrainedAlgorithm(
         "co_llm",
         DeferralHead,
         _hidden_size,

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from trrouters.r2r_network import Block, R2RNetwork
+from trrouters.algorithms.r2r_network import R2RBlock, R2RNetwork
 
 
 class R2RScorer(nn.Module):
@@ -34,7 +34,7 @@ class R2RScorer(nn.Module):
             bias = bias + state @ norms[0].bias.double() + token @ norms[1].bias.double()
             state, token = state * norms[0].weight, token * norms[1].weight
         self._first = _linear(torch.cat([state, token, top], dim=1), bias)
-        self._blocks = nn.ModuleList(_BlockScorer(cast("Block", b)) for b in backbone.blocks)
+        self._blocks = nn.ModuleList(_BlockScorer(cast("R2RBlock", b)) for b in backbone.blocks)
         self._last = _after_norm(*backbone.output_layer)
         self.float().requires_grad_(False)
 
@@ -49,7 +49,7 @@ class R2RScorer(nn.Module):
 
 
 class _BlockScorer(nn.Module):
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: R2RBlock) -> None:
         super().__init__()
         self._up = _after_norm(block.layer_norm, cast("nn.Linear", block.mlp[0]))
         self._down = block.mlp[3]

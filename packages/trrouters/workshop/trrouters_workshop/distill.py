@@ -13,13 +13,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trrouters.training.extra import MissingExtraError
+from trrouters.training.extra import TrainingExtraError
 
 try:
     import torch
     import torch.nn.functional as F
 except ImportError as missing:
-    raise MissingExtraError("torch") from missing
+    raise TrainingExtraError("torch") from missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from trrouters.training.llama_torch import Llama
-    from trrouters.training.sample import Shard
+    from trrouters_workshop.llama_torch import Llama
+    from trrouters_workshop.sample import Shard
 
 
 @dataclass(frozen=True)

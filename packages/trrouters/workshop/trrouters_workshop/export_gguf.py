@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trrouters.training.extra import MissingExtraError
-from trrouters.training.quantize_layers import quantize_layers
+from trrouters.training.extra import TrainingExtraError
+from trrouters_workshop.quantize_layers import quantize_layers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,14 +52,14 @@ def export_gguf(
         name: ``general.name`` of the new model.
 
     Raises:
-        MissingExtraError: without the ``gguf`` package.
+        TrainingExtraError: without the ``gguf`` package.
         ValueError: on an unknown format, no layers, or gaps in their numbering.
     """
     try:
         import gguf
         from gguf import quants
     except ImportError as missing:
-        raise MissingExtraError("gguf") from missing
+        raise TrainingExtraError("gguf") from missing
     for wanted in (block_format, embedding_format):
         if wanted is not None and wanted not in FORMATS:
             raise ValueError(f"format {wanted!r} is not one of {', '.join(FORMATS)}")
@@ -146,13 +146,13 @@ def load_student(directory: Path) -> tuple[dict[str, NDArray[np.float32]], int, 
         directory: holds ``config.json`` and ``model.safetensors``.
 
     Raises:
-        MissingExtraError: without safetensors or torch.
+        TrainingExtraError: without safetensors or torch.
         OSError: when a file is missing.
     """
     try:
         from safetensors.torch import load_file
     except ImportError as missing:
-        raise MissingExtraError(missing.name or "safetensors") from missing
+        raise TrainingExtraError(missing.name or "safetensors") from missing
     config = json.loads((directory / "config.json").read_text())
     state = load_file(directory / "model.safetensors")
     arrays = {name: value.float().numpy() for name, value in state.items()}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trrouters.training.extra import MissingExtraError
+from trrouters.training.extra import TrainingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class TokenTable:
     """What two models must share for a token id to mean the same to both.
 
     ``kinds`` are llama.cpp's attribute bits; ``special`` are the ids of beginning, end, end of
@@ -38,12 +38,12 @@ def llama_cpp_library() -> Any:
     """llama.cpp's C interface, its log switched off for this process.
 
     Raises:
-        MissingExtraError: without llama-cpp-python.
+        TrainingExtraError: without llama-cpp-python.
     """
     try:
         import llama_cpp.llama_cpp as library
     except ImportError as missing:
-        raise MissingExtraError("llama_cpp") from missing
+        raise TrainingExtraError("llama_cpp") from missing
     library.llama_log_set(_silence(library), ctypes.c_void_p(0))
     library.llama_backend_init()
     return library
@@ -57,7 +57,7 @@ def _silence(library: Any) -> Any:
     return library.llama_log_callback(ignore)
 
 
-class LlamaCppModel:
+class LlamaCppSequence:
     """One model and one sequence; a context manager.
 
     Args:
@@ -66,7 +66,7 @@ class LlamaCppModel:
         threads: for the forward pass.
 
     Raises:
-        MissingExtraError: without llama-cpp-python.
+        TrainingExtraError: without llama-cpp-python.
         OSError: when llama.cpp cannot load the file.
     """
 
@@ -106,7 +106,7 @@ class LlamaCppModel:
         )
         return [int(token) for token in buffer[:count]]
 
-    def vocabulary(self) -> Vocabulary:
+    def vocabulary(self) -> TokenTable:
         """Texts, kinds and special ids, for comparison with another model's."""
         api, vocabulary = self._api, self._vocabulary
         ids = range(self.size)
@@ -116,7 +116,7 @@ class LlamaCppModel:
             api.llama_vocab_eot(vocabulary),
             api.llama_vocab_pad(vocabulary),
         )
-        return Vocabulary(
+        return TokenTable(
             texts=tuple(api.llama_vocab_get_text(vocabulary, i) for i in ids),
             kinds=tuple(int(api.llama_vocab_get_attr(vocabulary, i)) for i in ids),
             special=tuple(int(token) for token in special),

@@ -15,13 +15,14 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from trrouters.training.extra import MissingExtraError
+from trrouters.training.collect import SettingsChangedError
+from trrouters.training.extra import TrainingExtraError
 
 try:
     import torch
     from safetensors.torch import load_file, save_file
 except ImportError as missing:
-    raise MissingExtraError(missing.name or "torch") from missing
+    raise TrainingExtraError(missing.name or "torch") from missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from trrouters.training.llama_torch import Llama
-    from trrouters.training.turns import Turns
+    from trrouters_workshop.llama_torch import Llama
+    from trrouters_workshop.turns import Turns
 
 _CANDIDATES = 200  # tokens the nucleus is sought among
 
@@ -78,10 +79,6 @@ class Shard:
     tokens: Tensor
     hidden: Tensor
     answers: Tensor
-
-
-class SettingsChangedError(ValueError):
-    """The directory holds work done with other settings."""
 
 
 def sample_shards(

@@ -13,26 +13,26 @@ import pytest
 
 np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch", reason="trrouters[training] is not installed: no torch")
-for library in ("gguf", "llama_cpp", "rich", "safetensors"):
+for library in ("gguf", "llama_cpp", "rich", "safetensors", "typer"):
     pytest.importorskip(library, reason=f"trrouters[training] is not installed: no {library}")
 
-from trrouters.training import __main__ as program
-from trrouters.training.agreement import PROMPTS, measure, share_difference
-from trrouters.training.distill import DistillSettings, distill
-from trrouters.training.export_gguf import export_gguf
-from trrouters.training.extra import MissingExtraError
-from trrouters.training.llama_cpp_model import LlamaCppModel
-from trrouters.training.llama_torch import Llama, LlamaShape, load_gguf
-from trrouters.training.rebuild import NotEmptyError, rebuild_slm, teacher_path
-from trrouters.training.sample import (
+from trrouters.training.collect import SettingsChangedError
+from trrouters.training.extra import TrainingExtraError
+from trrouters_workshop import __main__ as program
+from trrouters_workshop.agreement import PROMPTS, measure, share_difference
+from trrouters_workshop.distill import DistillSettings, distill
+from trrouters_workshop.export_gguf import export_gguf
+from trrouters_workshop.llama_cpp_sequence import LlamaCppSequence
+from trrouters_workshop.llama_torch import Llama, LlamaShape, load_gguf
+from trrouters_workshop.rebuild import NotEmptyError, rebuild_slm, teacher_path
+from trrouters_workshop.sample import (
     SampleSettings,
-    SettingsChangedError,
     load_shards,
     sample_shards,
 )
-from trrouters.training.turns import Turns, chat_prompt
+from trrouters_workshop.turns import Turns, chat_prompt
 
-SHIPPED = Path(__file__).parents[2] / "trserve" / "src" / "trserve" / "models"
+SHIPPED = Path(__file__).parents[3] / "trserve" / "src" / "trserve" / "models"
 FOUR = tuple(PROMPTS[i] for i in (0, 2, 9, 13))
 MEGABYTE = 1_000_000
 FLOOR = 0.30  # measured: 55 of 160 positions, 0.344 (BF16: 0.350)
@@ -58,7 +58,7 @@ TINY_SAMPLE = SampleSettings(tokens=1536, rows=16, length=48, longest_user_turn=
 def large() -> Path:
     try:
         return teacher_path()
-    except MissingExtraError as error:
+    except TrainingExtraError as error:
         pytest.skip(str(error))
 
 
@@ -77,7 +77,7 @@ def tiny_teacher() -> Llama:
 
 def worst_difference(gguf: Path) -> tuple[float, float, float]:
     """Max and mean absolute logit difference of llama.cpp to torch, and their argmax agreement."""
-    with LlamaCppModel(gguf, context=128, threads=1) as served:
+    with LlamaCppSequence(gguf, context=128, threads=1) as served:
         tokens = served.tokenize(chat_prompt("What is the capital of France?") + "The capital")
         given = served.extend(tokens)
     reference = load_gguf(gguf)
@@ -93,7 +93,7 @@ def worst_difference(gguf: Path) -> tuple[float, float, float]:
 
 @pytest.mark.models
 def test_vocabularies_are_identical(large: Path, small: Path) -> None:
-    with LlamaCppModel(large, context=0) as one, LlamaCppModel(small, context=0) as other:
+    with LlamaCppSequence(large, context=0) as one, LlamaCppSequence(small, context=0) as other:
         assert one.vocabulary() == other.vocabulary()
         text = chat_prompt("¿Qué tal? 12 + 30\n\tif x: y")
         assert one.tokenize(text) == other.tokenize(text)

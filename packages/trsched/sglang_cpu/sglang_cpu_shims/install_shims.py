@@ -10,7 +10,7 @@ import importlib.util
 import os
 from functools import cache
 
-from trsched.engines.sglang import (
+from sglang_cpu_shims import (
     expected_warnings,
     missing_kernels,
     missing_triton,

@@ -6,7 +6,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from trsched.engines.sglang.murmur_hash import murmur_hash32
+from sglang_cpu_shims.murmur_hash import murmur_hash32
 
 
 def install() -> None:

@@ -8,6 +8,7 @@ from trrouters.base_router import BaseRouter, Need, RouterContext
 from trrouters.errors import (
     CheckpointError,
     MissingCheckpointError,
+    MissingTorchError,
     RouterConfigError,
     RouterError,
     RouterOutputError,
@@ -25,6 +26,7 @@ __all__ = [
     "CheckpointError",
     "LogitsOutput",
     "MissingCheckpointError",
+    "MissingTorchError",
     "ModelIdentity",
     "Need",
     "PeerReq",

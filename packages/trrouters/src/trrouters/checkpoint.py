@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from trrouters.errors import CheckpointError, MissingCheckpointError
+from trrouters.errors import CheckpointError, MissingCheckpointError, MissingTorchError
 from trrouters.model_identity import ModelIdentity
 from trrouters.package_path import locate
 
@@ -216,9 +216,7 @@ def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
     except ImportError as error:
-        raise CheckpointError(
-            f"a trained router needs {error.name}: pip install 'trrouters[torch]'"
-        ) from error
+        raise MissingTorchError("a trained router", str(error.name)) from error
     try:
         return load_file(path)
     except OSError as error:

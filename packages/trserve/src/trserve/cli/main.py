@@ -237,9 +237,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except Exception as error:
         from trsched.errors import ConfigError, TrschedError
+        from trserve.cli.install_hint import told
 
         if isinstance(error, TrschedError):
-            return _complain(str(error), BAD_CONFIGURATION if isinstance(error, ConfigError) else 1)
+            return _complain(
+                told(error), BAD_CONFIGURATION if isinstance(error, ConfigError) else 1
+            )
         raise
 
 

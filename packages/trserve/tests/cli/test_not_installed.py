@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -78,10 +79,18 @@ def test_a_router_that_reads_no_tensors_needs_no_torch(
 
 def test_the_list_of_presets_says_it_too(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, "llama_cpp", "torch")
-    assert main(["models"]) == 0
-    said = "".join(capsys.readouterr().out.split())
-    assert "pipinstall" in said
-    assert "trserve[llamacpp]" in said
+    assert main(["models", "--json"]) == 0
+    presets = {preset["name"]: preset for preset in json.loads(capsys.readouterr().out)["presets"]}
+    assert presets["profile-demo"]["available"]
+    for name, router in (("smol-rstitch", "r_stitch"), ("smol-r2r", "r2r")):
+        assert not presets[name]["available"]
+        assert presets[name]["router_missing"] == (
+            f"torch, for {router!r}, is not installed: pip install 'trserve[routers]'"
+        )
+        assert presets[name]["models"][0]["missing"] == (
+            "llama.cpp is not installed: pip install 'trserve[llamacpp]'"
+        )
+    assert presets["smol-me"]["router_missing"] is None
 
 
 def test_a_gateway_with_boosted_trees(

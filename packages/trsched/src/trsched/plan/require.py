@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from trrouters import Need
+from trrouters import MissingTorchError, Need, router_class
 from trsched.errors import NotInstalledError
 
 
@@ -21,6 +21,15 @@ def require_torch(router: str, needs: frozenset[Need]) -> None:
     """
     if needs and find_spec("torch") is None:
         raise no_torch(router)
+
+
+def require_router(router: str) -> None:
+    """Raises NotInstalledError where a router that is known by this name would need torch."""
+    try:
+        cls = router_class(router)
+    except MissingTorchError as error:
+        raise no_torch(router) from error
+    require_torch(router, cls.needs)
 
 
 def no_torch(router: str) -> NotInstalledError:

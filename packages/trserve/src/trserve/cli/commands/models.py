@@ -8,15 +8,14 @@ from dataclasses import asdict, dataclass
 
 import typer
 
-from trrouters.errors import MissingTorchError
 from trrouters.package_path import locate
-from trrouters.registry import router_class, router_names
+from trrouters.registry import router_names
 from trsched.engines.open_sglang import require_sglang
 from trsched.errors import ConfigError, NotInstalledError
 from trsched.models.hf_files import find_hf_files
 from trsched.models.model_path import resolve_model_path
 from trsched.plan.config import LlamaCppModel, ModelConfig
-from trsched.plan.require import require_llamacpp, require_torch
+from trsched.plan.require import require_llamacpp, require_router
 from trsched.plan.sglang_model import SglangModel
 from trserve.cli.install_hint import told
 from trserve.presets import preset_names
@@ -38,7 +37,9 @@ class ModelListing:
 
 @dataclass(frozen=True, slots=True)
 class PresetListing:
-    """A preset. available: it can be served now. router_missing: how to get its checkpoint."""
+    """A preset. available: it can be served now. router_missing: what to install for it,
+    or how to get its checkpoint.
+    """
 
     name: str
     description: str
@@ -84,9 +85,9 @@ def _router(deployment: Deployment) -> str:
 def _router_missing(deployment: Deployment) -> str | None:
     router = deployment.group.router
     try:
-        require_torch(router.name, router_class(router.name).needs)
-    except (MissingTorchError, NotInstalledError) as error:
-        return str(error)
+        require_router(router.name)
+    except NotInstalledError as error:
+        return told(error).removeprefix(f"{error.field}: ")
     if router.obtain is None:
         return None
     try:

@@ -45,7 +45,14 @@ PROMPTS = (
 
 @dataclass(frozen=True)
 class PromptAgreement:
-    """One prompt's answer: ``agreeing`` of ``positions``, and the sum of KL there, in nats."""
+    """One prompt's answer.
+
+    Attributes:
+        prompt: the question.
+        positions: tokens of the answer.
+        agreeing: those where both models' argmax is the same.
+        kl_sum: sum of KL(large || small) over the positions, in nats.
+    """
 
     prompt: str
     positions: int

@@ -65,8 +65,14 @@ class DistillSettings:
 class DistillReport:
     """What training did.
 
-    ``agreement_before`` and ``agreement_after``: share of the held-out answer positions where the
-    student's argmax is the teacher's. ``cross_entropy``: of the last step, in nats.
+    Attributes:
+        steps: of the optimizer.
+        positions: read, over all passes.
+        seconds: spent on steps.
+        agreement_before: share of the held-out answer positions where the student's argmax is the
+            teacher's, before the first step.
+        agreement_after: the same after the last.
+        cross_entropy: of the last step, in nats.
     """
 
     steps: int
@@ -90,7 +96,7 @@ def distill(
     Args:
         student: float32; its embedding is frozen and must be the teacher's.
         data: sampled conversations with the teacher's hidden states.
-        settings: see there.
+        settings: how long and how.
         checkpoint: written now and then, and continued from when it exists; ``None`` keeps none.
         progress: called after each step with the share done (0 to 1) and the cross entropy.
 

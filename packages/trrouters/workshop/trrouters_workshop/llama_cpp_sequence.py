@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 class TokenTable:
     """What two models must share for a token id to mean the same to both.
 
-    ``kinds`` are llama.cpp's attribute bits; ``special`` are the ids of beginning, end, end of
-    turn and padding, -1 where there is none.
+    Attributes:
+        texts: of all ids, as the vocabulary writes them.
+        kinds: llama.cpp's attribute bits.
+        special: the ids of beginning, end, end of turn and padding, -1 where there is none.
     """
 
     texts: tuple[bytes, ...]

@@ -33,8 +33,18 @@ KeyValues = tuple["Tensor", "Tensor"]
 class LlamaShape:
     """The sizes that fix a Llama's tensors.
 
-    ``hidden = heads * head_dim``; ``heads`` is a multiple of ``kv_heads``; the LM head is tied to
-    the token embedding. ``context`` is in tokens.
+    The LM head is tied to the token embedding.
+
+    Attributes:
+        vocabulary: tokens.
+        hidden: ``heads * head_dim``.
+        layers: decoder layers.
+        heads: of queries; a multiple of ``kv_heads``.
+        kv_heads: of keys and values.
+        feed_forward: width of the gated feed-forward.
+        rope_base: of the rotary embedding.
+        norm_epsilon: of the RMS norms.
+        context: tokens.
     """
 
     vocabulary: int

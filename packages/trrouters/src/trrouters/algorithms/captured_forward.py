@@ -14,9 +14,12 @@ class CapturedForward:
     """`forward`; on a GPU from a graph for each batch size, captured when the size first occurs.
 
     A router is a few dozen small kernels, and launching them one by one takes longer than they run
-    (TokenRouter, arXiv 2610.12242, section 4). forward: of tensors whose first dimension is the
-    batch, to a tensor; it may do nothing but launch kernels. Batches larger than `largest` are not
-    captured. A result holds until the next call.
+    (TokenRouter, arXiv 2610.12242, section 4). A result holds until the next call.
+
+    Args:
+        forward: of tensors whose first dimension is the batch, to a tensor; it may do nothing but
+            launch kernels.
+        largest: batches above it are not captured.
     """
 
     def __init__(self, forward: Callable[..., Tensor], largest: int = 128) -> None:

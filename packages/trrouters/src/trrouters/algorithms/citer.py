@@ -22,7 +22,10 @@ from trrouters.threshold_setting import ThresholdSetting
 class CiterNetwork(nn.Module):
     """Hidden state `[batch, hidden_size]` → the logit of "the small model is right", `[batch]`.
 
-    widths: of the hidden layers (2h, h in the paper), each Linear, BatchNorm, ReLU, dropout.
+    Args:
+        hidden_size: of the small model.
+        widths: of the hidden layers (2h, h in the paper), each Linear, BatchNorm, ReLU, dropout.
+        dropout: while it is trained.
     """
 
     def __init__(
@@ -60,9 +63,11 @@ class CiterNetwork(nn.Module):
 class Citer(OneTokenVisits):
     """The small model's token is dropped where its confidence is low; the large one makes one.
 
-    checkpoint: folder of the trained router (see `trrouters.checkpoint`). threshold: hand over
-    where the network's confidence in the small model is below this (0.9 to 0.95 in the paper);
-    default: the checkpoint's.
+    Args:
+        context: where it runs.
+        checkpoint: folder of the trained router, `router.json` and `router.safetensors`.
+        threshold: hand over where the network's confidence in the small model is below this (0.9
+            to 0.95 in the paper); default: the checkpoint's.
     """
 
     threshold_setting = ThresholdSetting(

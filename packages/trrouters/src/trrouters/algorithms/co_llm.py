@@ -32,12 +32,16 @@ class DeferralHead(nn.Module):
 class CoLlm(OneTokenVisits):
     """The base's token is dropped where its deferral probability exceeds η; the assistant makes it.
 
-    checkpoint: folder of a trained deferral head (see `trrouters.checkpoint`); without one, the
-    base model's own LM head has the deferral row as its last (`deferral_row: true` in the model's
-    configuration). threshold: η, needed without a checkpoint; default: the checkpoint's.
-    tokens_per_call: in the authors' code the base is asked for so many tokens at once and they are
-    cut off at the first deferral; here every token is looked at as it is made, which is the same
-    for any value and wastes none. Accepted so that their settings can be used unchanged.
+    Args:
+        context: where it runs.
+        checkpoint: folder of a trained deferral head, `router.json` and `router.safetensors`;
+            without one, the base model's own LM head has the deferral row as its last
+            (`deferral_row: true` in the model's configuration).
+        threshold: η, needed without a checkpoint; default: the checkpoint's.
+        tokens_per_call: in the authors' code the base is asked for so many tokens at once and they
+            are cut off at the first deferral; here every token is looked at as it is made, which
+            is the same for any value and wastes none. Accepted so that their settings can be used
+            unchanged.
     """
 
     threshold_setting = ThresholdSetting(

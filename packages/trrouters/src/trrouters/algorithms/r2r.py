@@ -26,9 +26,11 @@ from trrouters.top_logits import top_logits
 class R2R(OneTokenVisits):
     """The small model's token is dropped where it looks divergent; the large one makes one token.
 
-    checkpoint: folder of the trained router (see `trrouters.checkpoint`). threshold: θ, hand over
-    where the network's probability of a divergent token is at least this; default: the
-    checkpoint's, chosen for its recall.
+    Args:
+        context: where it runs.
+        checkpoint: folder of the trained router, `router.json` and `router.safetensors`.
+        threshold: θ, hand over where the network's probability of a divergent token is at least
+            this; default: the checkpoint's, chosen for its recall.
     """
 
     threshold_setting = ThresholdSetting(

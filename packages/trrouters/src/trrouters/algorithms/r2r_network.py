@@ -14,9 +14,15 @@ from trrouters.checkpoint import check_sizes
 class R2RNetwork(nn.Module):
     """Hidden state, sampled token's embedding and top logits → the logit of "divergent", `[batch]`.
 
-    hidden_size: of the model. top_k: logits read. widths: of the residual blocks (six of 1024 in
-    the paper). expansion: of each block's MLP. normalize: LayerNorm on state and embedding, softmax
-    on the logits first. Tensors are named as in the authors' published checkpoints.
+    Tensors are named as in the authors' published checkpoints.
+
+    Args:
+        hidden_size: of the small model.
+        top_k: logits read.
+        widths: of the residual blocks (six of 1024 in the paper).
+        expansion: of each block's MLP.
+        dropout: while it is trained.
+        normalize: LayerNorm on state and embedding, softmax on the logits first.
     """
 
     def __init__(

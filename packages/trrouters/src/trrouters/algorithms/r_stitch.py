@@ -39,7 +39,10 @@ class RStitch(BaseRouter):
     is dropped, the small model decodes that position, except for the first token of a visit, which
     always stands: else two models that disagree on one position would hand it over for ever.
 
-    tau: 0.03 in the paper (Qwen-size pairs); above 1 means never hand over, below 0 always.
+    Args:
+        context: where it runs.
+        tau: 0.03 in the paper (Qwen-size pairs); above 1 means never hand over, below 0 always.
+        keep_return_token: the large model's certain token stands when it returns.
     """
 
     needs: frozenset[Need] = frozenset({"logits"})

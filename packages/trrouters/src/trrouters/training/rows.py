@@ -103,7 +103,7 @@ class Collected(msgspec.Struct, frozen=True):
         pair: the models.
         prompts: ``count`` and ``sha256`` of the prompts.
         max_tokens: longest answer.
-        horizon: see ``CollectSettings``.
+        horizon: tokens compared after a difference.
     """
 
     pair: list[ModelIdentity]

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from trrouters import RouterContext, RouteResult
-from trrouters.bernoulli import Bernoulli
+from trrouters.algorithms.bernoulli import Bernoulli
 from trrouters.route_result import Destinations
 from trsched.engines.base import StepResult
 from trsched.engines.profile import ProfileEngine

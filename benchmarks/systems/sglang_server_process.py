@@ -10,10 +10,11 @@ import sys
 
 import torch
 
-from trsched.engines.sglang import cpu_shims
+import sglang_cpu_shims
 
 if not torch.cuda.is_available():
-    cpu_shims.install()  # here, since the processes that SGLang spawns import this module, too
+    # here, since the processes that SGLang spawns import this module, too
+    sglang_cpu_shims.install()
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from trrouters import BaseRouter, RouterContext
-from trrouters.bernoulli import Bernoulli
+from trrouters.algorithms.bernoulli import Bernoulli
 from trsched.errors import GroupUnavailableError, QueueFullError
 from trsched.loops.stream import Deliver, Stream
 from trsched.models.vocabulary import Vocabulary

@@ -159,10 +159,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # the reader of our output left (`| head`); keep the interpreter's last flush quiet
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except ConfigError as error:
-        return _complain(str(error), BAD_CONFIGURATION)
     except TrschedError as error:
-        return _complain(str(error), 1)
+        from trserve.cli.install_hint import told
+
+        return _complain(told(error), BAD_CONFIGURATION if isinstance(error, ConfigError) else 1)
 
 
 def _complain(message: str, status: int) -> int:

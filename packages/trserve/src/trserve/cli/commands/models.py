@@ -11,11 +11,13 @@ import typer
 from trrouters.package_path import locate
 from trrouters.registry import router_names
 from trsched.engines.open_sglang import require_sglang
-from trsched.errors import ConfigError
+from trsched.errors import ConfigError, NotInstalledError
 from trsched.models.hf_files import find_hf_files
 from trsched.models.model_path import resolve_model_path
 from trsched.plan.config import LlamaCppModel, ModelConfig
+from trsched.plan.require import require_llamacpp, require_router
 from trsched.plan.sglang_model import SglangModel
+from trserve.cli.install_hint import told
 from trserve.presets import preset_names
 from trserve.server.byte_size import byte_size
 from trserve.server.deployment import Deployment, load_deployment
@@ -44,7 +46,7 @@ class PresetListing:
     """A preset.
 
     router: its name, with its settings.
-    router_missing: how to get its checkpoint; None if it is there or none is needed.
+    router_missing: what to install for it, or how to get its checkpoint; None: nothing is missing.
     available: it can be served now.
     """
 
@@ -91,6 +93,10 @@ def _router(deployment: Deployment) -> str:
 
 def _router_missing(deployment: Deployment) -> str | None:
     router = deployment.group.router
+    try:
+        require_router(router.name)
+    except NotInstalledError as error:
+        return told(error).removeprefix(f"{error.field}: ")
     if router.obtain is None:
         return None
     try:
@@ -106,9 +112,10 @@ def _model(model: ModelConfig, field: str) -> ModelListing:
     if not isinstance(model, LlamaCppModel):
         return ModelListing(model.name, "profile", None, None, True, None)
     try:
+        require_llamacpp(field)
         path = resolve_model_path(model.path, field)
     except ConfigError as error:
-        reason = str(error).removeprefix(f"{field}: ")
+        reason = told(error).removeprefix(f"{field}: ")
         return ModelListing(model.name, "llamacpp", model.path, None, False, reason)
     return ModelListing(model.name, "llamacpp", str(path), path.stat().st_size, True, None)
 
@@ -119,7 +126,7 @@ def _checkpoint(model: SglangModel, field: str) -> ModelListing:
         require_sglang(field)
         files = find_hf_files(model.path, model.revision, field)
     except ConfigError as error:
-        reason = str(error).removeprefix(f"{error.field}: ")
+        reason = told(error).removeprefix(f"{error.field}: ")
         return ModelListing(model.name, "sglang", model.path, None, False, reason)
     ready = bool(files.weights) or (model.load_format == "dummy" and files.config is not None)
     size = sum(file.stat().st_size for file in files.weights)

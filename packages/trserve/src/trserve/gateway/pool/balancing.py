@@ -17,6 +17,7 @@ from rbalance import (
     InstanceState,
     KnnPredictor,
     MappedPredictor,
+    MissingExtraError,
     RbalanceError,
     SentenceEmbedder,
     SloController,
@@ -222,5 +223,8 @@ def _named(field: str, load: Callable[[], T]) -> T:
         return load()
     except BalanceConfigError as error:
         raise ConfigError(error.field, error.message) from error
+    except MissingExtraError as error:
+        hint = "pip install 'trserve[predict]'"
+        raise ConfigError(field, f"{error.name} is not installed: {hint}") from error
     except (RbalanceError, OSError) as error:
         raise ConfigError(field, str(error)) from error

@@ -41,6 +41,7 @@ from rbalance.predict.sentence_embedder import SentenceEmbedder
 from rbalance.simulator.policy_registry import Ingredients, open_policy
 from rbalance.state.instance_state import InstanceState
 from rbalance.state.telemetry import Telemetry
+from trcore import WhyNot
 
 __version__ = version("rbalance")
 
@@ -85,6 +86,7 @@ __all__ = [
     "TrainingError",
     "TrainingSet",
     "Weights",
+    "WhyNot",
     "__version__",
     "article_cluster",
     "evaluate",

@@ -15,14 +15,19 @@ import numpy as np
 
 from rbalance.decide.batching import AdaptiveSizing, BatchQueue
 from rbalance.decide.explain import explain
+from rbalance.decide.why_not_text import why_none_text
 from rbalance.errors import NoInstanceError
 from rbalance.policies.batch import Batch, RouteRequest
-from rbalance.policies.policy import NO_INSTANCE
+from rbalance.policies.candidates import reasons
+from rbalance.policies.policy import NO_INSTANCE, WeightedPolicy
 from rbalance.policies.terms import Terms
 from rbalance.predict.predictions import Predictions
+from trcore import WhyNot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from rbalance.decide.balancer_stats import BalancerStats
     from rbalance.decide.batching import BatchSizing
@@ -181,12 +186,14 @@ class Balancer:
         self._stats.unusable_predictions += placed.unusable
         self._stats.rerouted += placed.rerouted
         self._stats.relaxed += placed.relaxed
+        refused = self._refusals(known, placed.instance)
         lengths = foreseen.predictions.length.tolist()
         terms = None if placed.terms is None else placed.terms.tolist()
         for row, (each, instance) in enumerate(zip(batch, placed.instance.tolist(), strict=True)):
             if instance == NO_INSTANCE:
                 self._stats.no_instance += 1
-                each.answer.set_exception(NoInstanceError(self._why_none(each.request)))
+                why = refused[row]
+                each.answer.set_exception(NoInstanceError(why_none_text(each.request, why), why))
                 continue
             routed = Routed(
                 instance,
@@ -212,21 +219,19 @@ class Balancer:
         length = lengths[int(self._state.view.model[instance])]
         return min(max(1.0, length), request.max_tokens) if length > 0 else 1.0
 
-    def _why_none(self, request: RouteRequest) -> str:
-        view = self._state.view
-        known = [at for at, tier in enumerate(self._state.tier) if tier is not None]
-        open_ = [at for at in known if view.healthy[at] and not view.draining[at]]
-        tokens = request.prompt_tokens + request.max_tokens
-        short = sum(bool(view.context_window[at] < tokens) for at in open_)
-        lacking = sum(bool(request.needs & ~int(view.capabilities[at])) for at in open_)
-        barred = sum(at in request.not_on for at in open_)
-        return (
-            f"no instance may take this request: of {len(known)}, {len(open_)} are open; "
-            f"of these {short} have no room for {tokens} tokens, {lacking} lack a capability "
-            f"and {barred} are excluded; "
-            f"allowed models: {', '.join(request.models) if request.models else 'all'}; "
-            f"ceilings: {request.max_usd:g} USD, {request.max_seconds:g} s"
-        )
+    def _refusals(self, batch: Batch, placed: NDArray[np.int32]) -> dict[int, dict[int, WhyNot]]:
+        """What kept each request that was not placed from each instance, by row and number.
+
+        Before anything of the batch is dispatched: the policy saw the view as it is.
+        """
+        rows = np.flatnonzero(placed == NO_INSTANCE).tolist()
+        if not rows:
+            return {}
+        policy, view = self._policy, self._state.view
+        prices = policy.prices(batch, view) if isinstance(policy, WeightedPolicy) else None
+        found = reasons(batch, view, prices)
+        there = [at for at, tier in enumerate(self._state.tier) if tier is not None]
+        return {row: {at: WhyNot(int(found[row, at])) for at in there} for row in rows}
 
 
 def _rows(foreseen: Foreseen, rows: list[int]) -> Foreseen:

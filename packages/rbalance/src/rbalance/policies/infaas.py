@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from rbalance.policies.candidates import survivors
 from rbalance.policies.policy import NO_INSTANCE, Placements
-from rbalance.policies.survivors import survivors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +36,7 @@ class Infaas:
     def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
         """See Policy."""
         view = state.view
-        open_to = survivors(batch, state)
+        open_to = survivors(batch, state.view)
         load = (view.running + view.waiting).astype(np.float64)
         accuracy = self._accuracy[view.model]
         instance = np.full(len(batch), NO_INSTANCE, np.int32)

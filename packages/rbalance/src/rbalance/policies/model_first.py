@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from rbalance.policies.candidates import survivors
 from rbalance.policies.dispatch import DRAWING
 from rbalance.policies.policy import NO_INSTANCE, Placements
-from rbalance.policies.survivors import survivors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +75,7 @@ class ModelFirst:
     def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
         """See Policy."""
         choice = self._choose(batch)
-        open_to = survivors(batch, state)
+        open_to = survivors(batch, state.view)
         turns = _Turns(state, self._dispatch, self._random)
         instance = np.full(len(batch), NO_INSTANCE, np.int32)
         also: dict[int, tuple[int, ...]] = {}

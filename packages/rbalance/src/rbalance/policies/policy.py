@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rbalance.policies.batch import Batch
+    from rbalance.policies.weights import Weights
+    from rbalance.predict.predictions import Prior
     from rbalance.state.instance_state import InstanceState
+    from trcore import InstanceView
 
 NO_INSTANCE = -1
 
@@ -41,6 +44,19 @@ class Placements:
     terms: NDArray[np.float64] | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Prices:
+    """What R answers would cost and take on each of I instances; NaN where one is closed or has no
+    room.
+
+    usd: float64 [R, I].
+    seconds: float64 [R, I], from now to the last token.
+    """
+
+    usd: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+
+
 class Policy(Protocol):
     """Chooses; it neither sends anything nor keeps accounts: those are InstanceState's."""
 
@@ -60,4 +76,27 @@ class Policy(Protocol):
 
     def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
         """An instance took so long for the tokens after a request's first; for what learns."""
+        ...
+
+
+@runtime_checkable
+class WeightedPolicy(Policy, Protocol):
+    """A policy that scores every instance by quality, cost and latency, and keeps to ceilings.
+
+    weights: may be replaced between decisions, as an SLO controller does.
+    """
+
+    weights: Weights
+
+    @property
+    def prior(self) -> Prior:
+        """What stands in for predictions that are not finite."""
+        ...
+
+    def scores(self, batch: Batch, view: InstanceView) -> NDArray[np.float64]:
+        """float64 [R, I]: each request's scores as if it were alone, -inf where it may not go."""
+        ...
+
+    def prices(self, batch: Batch, view: InstanceView) -> Prices:
+        """What `decide` finds for the same batch: each request sees those placed before it."""
         ...

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from rbalance.policies.policy import Placements
+from rbalance.policies.policy import Placements, Prices
 from rbalance.tpot.model import TpotQuery
 from trcore import AssignRules, assign
 
@@ -85,6 +85,16 @@ class RouteBalance:
             self._assign(batch, slice(row, row + 1), view, chosen, scores=scores[row : row + 1])
         return scores
 
+    def prices(self, batch: Batch, view: InstanceView) -> Prices:
+        """What `decide` finds for the same batch: each request sees those placed before it.
+
+        With the times per token of the last `decide`.
+        """
+        usd, seconds = np.empty((2, len(batch), len(view)))
+        chosen = np.empty(len(batch), np.int32)
+        self._assign(batch, slice(None), view, chosen, usd=usd, seconds=seconds)
+        return Prices(usd, seconds)
+
     def _assign(
         self,
         batch: Batch,
@@ -93,6 +103,8 @@ class RouteBalance:
         chosen: NDArray[np.int32],
         terms: NDArray[np.float64] | None = None,
         scores: NDArray[np.float64] | None = None,
+        usd: NDArray[np.float64] | None = None,
+        seconds: NDArray[np.float64] | None = None,
     ) -> Assigned:
         def some(column: NDArray[Any] | None) -> NDArray[Any] | None:
             return None if column is None else column[rows]
@@ -114,6 +126,8 @@ class RouteBalance:
             max_seconds=some(batch.max_seconds),
             terms=terms,
             scores=scores,
+            usd=usd,
+            seconds=seconds,
             commit=False,
         )
 

@@ -70,6 +70,8 @@ def assign(
     max_seconds: NDArray[np.float64] | None = None,
     terms: NDArray[np.float64] | None = None,
     scores: NDArray[np.float64] | None = None,
+    usd: NDArray[np.float64] | None = None,
+    seconds: NDArray[np.float64] | None = None,
     commit: bool = True,
 ) -> Assigned:
     """Give each request of a batch to the instance with the best score, one after another.
@@ -85,7 +87,7 @@ def assign(
     ``tokens``, which the next request sees.
 
     Candidates: healthy, not draining, window holds prompt + ``max_tokens``, all capabilities
-    needed, allowed, and within the ceilings. Of those that lack only the last, ``on_no_candidate``
+    needed, allowed, and within the ceilings; `why_not` names what isn't. Of those that lack only the last, ``on_no_candidate``
     may take the cheapest or fastest; scores are then over them all.
 
     weights: (w_qual, w_cost, w_lat), each 0 or more, sum 1 to within 1e-6; or one row for each
@@ -97,7 +99,8 @@ def assign(
     Written: chosen [R], -1: none. tokens [R]: what was added to ``pending_decode``, L rounded to
     whole tokens (half to even), 0: none; give it back with `InstanceView.add`. terms [R, 6]: the
     chosen one's quality, cost and latency terms without weights, score, USD, seconds; NaN: none.
-    scores [R, I]: -inf for those that were no candidates.
+    scores [R, I]: -inf for those that were no candidates. usd, seconds [R, I]: C and T at every
+    instance, NaN where it is closed or has no room.
 
     Arrays have exactly these types and are contiguous; those read must not change meanwhile. All is
     checked before anything is written; ValueError names the argument, or the column of an open row.

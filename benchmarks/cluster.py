@@ -28,7 +28,7 @@ from benchmarks._cluster_runs import HEADING, Runs, tell
 from rbalance.decide.batching import BatchLimits, FixedSizing
 from rbalance.decide.slo_controller import SloSettings
 from rbalance.labels.bootstrap import mean_interval
-from rbalance.policies.route_balance import RouteBalance
+from rbalance.policies.policy import WeightedPolicy
 from rbalance.policies.weights import PRESETS
 from rbalance.simulator.arrivals import poisson, stepped
 from rbalance.simulator.hungarian import HungarianReplay
@@ -146,7 +146,7 @@ def quality_gain(runs: Runs, baselines: tuple[str, ...]) -> dict[str, Any]:
 def hungarian(runs: Runs, rate: float) -> dict[str, Any]:
     """Greedy LPT against a matching of the same batches, at a load that makes batches."""
     policy = open_policy(UNIFORM, ingredients(runs.pool, runs.cluster))
-    assert isinstance(policy, RouteBalance)
+    assert isinstance(policy, WeightedPolicy)
     workload = runs.pool.workload(poisson(rate, runs.requests, 0), runs.cluster)
     replay = HungarianReplay(policy, workload)
     sized = replace(DEPLOYMENTS["batched"], sizing=FixedSizing(BatchLimits(8, 0.2)))
@@ -211,7 +211,7 @@ def slo(runs: Runs, scale: float) -> dict[str, Any]:
 
     def run(target_s: float | None) -> Outcome:
         policy = open_policy("route-balance:weights=quality", ingredients(runs.pool, runs.cluster))
-        assert isinstance(policy, RouteBalance)
+        assert isinstance(policy, WeightedPolicy)
         control = None
         if target_s is not None:
             settings = SloSettings(target_s=target_s, base=PRESETS["quality"])

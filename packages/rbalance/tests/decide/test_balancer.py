@@ -19,9 +19,10 @@ from rbalance.decide.foresight import Foreseen, Foresight
 from rbalance.errors import ConfigError, NoInstanceError
 from rbalance.policies.batch import Batch, RouteRequest
 from rbalance.policies.policy import Placements
+from rbalance.policies.registry import Ingredients
 from rbalance.policies.weights import Weights
 from rbalance.predict.predictions import Predictions, Prior
-from rbalance.simulator.policy_registry import Ingredients, open_policy
+from rbalance.simulator.policy_registry import open_policy
 from rbalance.state.instance_state import InstanceState
 from trcore import WhyNot
 

@@ -21,10 +21,11 @@ from rbalance.errors import NoInstanceError
 from rbalance.policies.batch import Batch, RouteRequest
 from rbalance.policies.candidates import CEILINGS, reasons, survivors
 from rbalance.policies.policy import Policy
+from rbalance.policies.registry import Ingredients
 from rbalance.policies.route_balance import RouteBalance, ScoreRules
 from rbalance.policies.weights import PRESETS, Weights
 from rbalance.predict.predictions import Predictions, Prior
-from rbalance.simulator.policy_registry import POLICIES, Ingredients, open_policy
+from rbalance.simulator.policy_registry import POLICIES, open_policy
 from rbalance.state.instance_state import InstanceState
 from rbalance.state.telemetry import Telemetry
 from tests.support.rbalance.synthetic_pool import synthetic_pool

@@ -16,8 +16,9 @@ from rbalance.decide.balancer_stats import BalancerStats
 from rbalance.decide.foresight import Foreseen, Foresight
 from rbalance.policies.batch import Batch, RouteRequest
 from rbalance.policies.policy import Placements, Policy
+from rbalance.policies.registry import Ingredients
 from rbalance.predict.fixed_predictor import FixedPredictor
-from rbalance.simulator.policy_registry import Ingredients, open_policy
+from rbalance.simulator.policy_registry import open_policy
 from rbalance.state.instance_state import InstanceState
 from rbalance.state.telemetry import Telemetry
 

@@ -13,6 +13,7 @@ from rbalance.policies.infaas import cheapest_variant
 from rbalance.policies.model_first import ModelFirst
 from rbalance.policies.passthrough import Passthrough
 from rbalance.policies.policy import Policy
+from rbalance.policies.registry import Ingredients
 from rbalance.policies.weights import Weights
 from rbalance.predict.predictions import Predictions
 from rbalance.simulator.baselines.avengers_pro import AvengersPro, fit_avengers_pro
@@ -22,7 +23,7 @@ from rbalance.simulator.baselines.logistic import fit_logistic
 from rbalance.simulator.baselines.route_llm import fit_route_llm
 from rbalance.simulator.baselines.semantic_router import SemanticRouter, fit_semantic_router
 from rbalance.simulator.baselines.tabi import Tabi
-from rbalance.simulator.policy_registry import POLICIES, Ingredients, open_policy
+from rbalance.simulator.policy_registry import POLICIES, open_policy
 from rbalance.state.instance_state import InstanceState
 from tests.support.rbalance.synthetic_pool import CATEGORIES, synthetic_pool
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rbalance.policies.batch import Batch
-    from rbalance.policies.policy import Placements
-    from rbalance.policies.route_balance import RouteBalance
+    from rbalance.policies.policy import Placements, WeightedPolicy
     from rbalance.simulator.simulation import Gateway
     from rbalance.simulator.workload import Workload
     from trcore import InstanceView
@@ -50,7 +49,7 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
 class HungarianReplay:
     """`watch` is for Simulation's `decided`; `agreement` sums up."""
 
-    policy: RouteBalance
+    policy: WeightedPolicy
     workload: Workload
     batches: int = 0
     _instance: list[bool] = field(default_factory=list)
@@ -85,7 +84,7 @@ class HungarianReplay:
         )
 
 
-def matching(policy: RouteBalance, batch: Batch, view: InstanceView) -> NDArray[np.int32]:
+def matching(policy: WeightedPolicy, batch: Batch, view: InstanceView) -> NDArray[np.int32]:
     """int32 [R]: the instances that together have the highest sum of scores; the view is restored.
 
     Each instance offers places: its k-th is scored as if k of the batch's mean requests had been
@@ -110,7 +109,7 @@ def matching(policy: RouteBalance, batch: Batch, view: InstanceView) -> NDArray[
 
 
 def _scores_by_place(
-    policy: RouteBalance, batch: Batch, view: InstanceView, places: int
+    policy: WeightedPolicy, batch: Batch, view: InstanceView, places: int
 ) -> NDArray[np.float64]:
     """float64 [R, places, I]; a place loads its instance alone, so that maxima stay."""
     prompt = np.rint(batch.prompt_tokens.mean())

@@ -11,9 +11,10 @@ import msgspec
 from rbalance.cluster import article_cluster, scaled
 from rbalance.errors import ConfigError
 from rbalance.labels.bootstrap import mean_interval
+from rbalance.policies.registry import Ingredients, PolicySpec
 from rbalance.simulator.arrivals import at_rate, gamma, poisson, read_trace
 from rbalance.simulator.outcome import Figures
-from rbalance.simulator.policy_registry import DEPLOYED, Ingredients, PolicySpec, open_policy
+from rbalance.simulator.policy_registry import DEPLOYED, open_policy
 from rbalance.simulator.scheduler import DEPLOYMENTS
 from rbalance.simulator.simulation import Simulation
 from rbalance.tpot.online import OnlineTpot
@@ -21,7 +22,7 @@ from rbalance.tpot.xgboost_tpot import XgboostTpot
 
 if TYPE_CHECKING:
     from rbalance.cluster import Cluster
-    from rbalance.simulator.baselines.labelled import Labelled
+    from rbalance.labels.embedded_labels import Labelled
     from rbalance.simulator.outcome import Outcome
     from rbalance.simulator.prompt_pool import PromptPool
     from rbalance.simulator.workload import Workload

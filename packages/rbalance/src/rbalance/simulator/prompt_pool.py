@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rbalance.errors import ArtefactError, ConfigError
+from rbalance.labels.embedded_labels import Labelled
 from rbalance.predict.predictions import Predictions, Prior
-from rbalance.simulator.baselines.labelled import Labelled
 from rbalance.simulator.workload import MAX_TOKENS, Workload
 
 if TYPE_CHECKING:

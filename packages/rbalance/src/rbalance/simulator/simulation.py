@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from rbalance.cluster import Cluster
     from rbalance.decide.slo_controller import SloSettings
-    from rbalance.policies.policy import Placements, Policy
-    from rbalance.policies.route_balance import RouteBalance
+    from rbalance.policies.policy import Placements, Policy, WeightedPolicy
     from rbalance.simulator.scheduler import Scheduler
     from rbalance.simulator.workload import Workload
 
@@ -55,7 +54,7 @@ class Control:
     """An SLO controller that sets the weights of `policy` every second."""
 
     settings: SloSettings
-    policy: RouteBalance
+    policy: WeightedPolicy
 
 
 class Simulation:

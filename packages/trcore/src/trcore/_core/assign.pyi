@@ -87,8 +87,8 @@ def assign(
     ``tokens``, which the next request sees.
 
     Candidates: healthy, not draining, window holds prompt + ``max_tokens``, all capabilities
-    needed, allowed, and within the ceilings; `why_not` names what isn't. Of those that lack only the last, ``on_no_candidate``
-    may take the cheapest or fastest; scores are then over them all.
+    needed, allowed, and within the ceilings; `why_not` names what isn't so. Of those that lack only
+    the last, ``on_no_candidate`` may take the cheapest or fastest; scores are then over them all.
 
     weights: (w_qual, w_cost, w_lat), each 0 or more, sum 1 to within 1e-6; or one row for each
     request, float64 [R, 3]. prompt_tokens [R] 0 or more, max_tokens [R] 1 or more. quality, length

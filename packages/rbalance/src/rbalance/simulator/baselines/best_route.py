@@ -21,8 +21,8 @@ from rbalance.simulator.baselines.logistic import Logistic, fit_logistic
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rbalance.labels.embedded_labels import Labelled
     from rbalance.policies.batch import Batch
-    from rbalance.simulator.baselines.labelled import Labelled
 
 
 @dataclass(frozen=True, slots=True, eq=False)

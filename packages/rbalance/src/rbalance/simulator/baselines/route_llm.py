@@ -18,8 +18,8 @@ from rbalance.policies.model_first import ModelChoice
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rbalance.labels.embedded_labels import Labelled
     from rbalance.policies.batch import Batch
-    from rbalance.simulator.baselines.labelled import Labelled
 
 RANK = 64
 STEPS = 300

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rbalance.labels.embedded_labels import Labelled
     from rbalance.policies.batch import Batch
-    from rbalance.simulator.baselines.labelled import Labelled
 
 TIMEOUT_S = 2.0
 

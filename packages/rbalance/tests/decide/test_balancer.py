@@ -17,7 +17,7 @@ from rbalance.decide.balancer_stats import BalancerStats
 from rbalance.decide.batching import BatchLimits, FixedSizing
 from rbalance.decide.foresight import Foreseen, Foresight
 from rbalance.errors import ConfigError, NoInstanceError
-from rbalance.policies.batch import Batch, RouteRequest
+from rbalance.policies.batch import RequestBatch, RouteRequest
 from rbalance.policies.policy import Placements
 from rbalance.policies.registry import Ingredients
 from rbalance.policies.weights import Weights
@@ -46,12 +46,12 @@ class Watched:
     uses_vectors: ClassVar[bool] = False
     draws: ClassVar[bool] = False
     fails_for: str = ""
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[RequestBatch] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.inner = open_policy("route-balance", Ingredients(CLUSTER, PRIOR))
 
-    def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
+    def decide(self, batch: RequestBatch, state: InstanceState, now: float) -> Placements:
         self.batches.append(batch)
         if self.fails_for in batch.prompts:
             raise RuntimeError("cannot stand this prompt")

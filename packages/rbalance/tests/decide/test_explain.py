@@ -18,7 +18,7 @@ from rbalance.decide.balancer_stats import BalancerStats
 from rbalance.decide.explain import CandidateReport, explain
 from rbalance.decide.foresight import Foreseen, Foresight
 from rbalance.errors import NoInstanceError
-from rbalance.policies.batch import Batch, RouteRequest
+from rbalance.policies.batch import RequestBatch, RouteRequest
 from rbalance.policies.candidates import CEILINGS, reasons, survivors
 from rbalance.policies.policy import Policy
 from rbalance.policies.registry import Ingredients
@@ -60,7 +60,7 @@ def states(draw: st.DrawFn) -> InstanceState:
 
 
 @st.composite
-def batches(draw: st.DrawFn) -> Batch:
+def batches(draw: st.DrawFn) -> RequestBatch:
     ceilings = st.sampled_from([math.inf, 0.0, 1e-5, 1.0])
     models = st.lists(st.sampled_from(CLUSTER.models), min_size=1).map(tuple)
     request = RouteRequest(
@@ -81,7 +81,7 @@ def batches(draw: st.DrawFn) -> Batch:
     known = Predictions(
         np.array([quality], np.float32), np.array([length], np.float32), np.zeros((1, 3), np.bool_)
     )
-    return Batch.of([request], CLUSTER.models, known)
+    return RequestBatch.of([request], CLUSTER.models, known)
 
 
 RULES = st.builds(
@@ -105,7 +105,7 @@ def first_of_the_best(candidates: Sequence[CandidateReport], state: InstanceStat
 @settings(max_examples=150, deadline=None)
 @given(states(), batches(), RULES)
 def test_terms_combine_to_the_scores_and_the_best_is_chosen(
-    state: InstanceState, batch: Batch, rules: ScoreRules
+    state: InstanceState, batch: RequestBatch, rules: ScoreRules
 ) -> None:
     policy = RouteBalance(PRESETS["balanced"], PRIOR, rules=rules)
     found = explain(policy, batch, state, 0.2)
@@ -145,7 +145,7 @@ def test_terms_combine_to_the_scores_and_the_best_is_chosen(
 @settings(max_examples=100, deadline=None)
 @given(states(), batches())
 def test_who_may_not_take_it_is_told_the_filter_that_keeps_it_out(
-    state: InstanceState, batch: Batch
+    state: InstanceState, batch: RequestBatch
 ) -> None:
     view = state.view
     tokens = int(batch.prompt_tokens[0] + batch.max_tokens[0])

@@ -70,8 +70,6 @@ def test_an_unknown_name_is_told_all_there_are() -> None:
 
 def test_one_policy_has_weights() -> None:
     weighted = {
-        name
-        for name in LIVE
-        if isinstance(open_policy(name, UNLABELLED), rbalance.WeightedPolicy)
+        name for name in LIVE if isinstance(open_policy(name, UNLABELLED), rbalance.WeightedPolicy)
     }
     assert weighted == {"route-balance"}

@@ -17,7 +17,7 @@ from rbalance.decide.batching import AdaptiveSizing, BatchQueue
 from rbalance.decide.explain import explain
 from rbalance.decide.why_not_text import why_none_text
 from rbalance.errors import NoInstanceError
-from rbalance.policies.batch import Batch, RouteRequest
+from rbalance.policies.batch import RequestBatch, RouteRequest
 from rbalance.policies.candidates import reasons
 from rbalance.policies.policy import NO_INSTANCE, WeightedPolicy
 from rbalance.policies.terms import Terms
@@ -119,7 +119,9 @@ class Balancer:
         foreseen = await self._foresight.of([request.prompt])
         now = clock()
         self._state.refresh(now)
-        known = Batch.of([request], self._state.models, foreseen.predictions, foreseen.vectors)
+        known = RequestBatch.of(
+            [request], self._state.models, foreseen.predictions, foreseen.vectors
+        )
         return explain(self._policy, known, self._state, now)
 
     def _running(self) -> Callable[[], float]:
@@ -181,7 +183,9 @@ class Balancer:
 
     def _place(self, batch: Sequence[_Waiting], foreseen: Foreseen, now: float) -> None:
         requests = [each.request for each in batch]
-        known = Batch.of(requests, self._state.models, foreseen.predictions, foreseen.vectors)
+        known = RequestBatch.of(
+            requests, self._state.models, foreseen.predictions, foreseen.vectors
+        )
         placed = self._policy.decide(known, self._state, now)
         self._stats.unusable_predictions += placed.unusable
         self._stats.rerouted += placed.rerouted
@@ -219,7 +223,9 @@ class Balancer:
         length = lengths[int(self._state.view.model[instance])]
         return min(max(1.0, length), request.max_tokens) if length > 0 else 1.0
 
-    def _refusals(self, batch: Batch, placed: NDArray[np.int32]) -> dict[int, dict[int, WhyNot]]:
+    def _refusals(
+        self, batch: RequestBatch, placed: NDArray[np.int32]
+    ) -> dict[int, dict[int, WhyNot]]:
         """What kept each request that was not placed from each instance, by row and number.
 
         Before anything of the batch is dispatched: the policy saw the view as it is.

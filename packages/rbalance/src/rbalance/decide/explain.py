@@ -22,7 +22,7 @@ from trcore import WhyNot
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
     from rbalance.policies.policy import Policy, Prices
     from rbalance.state.instance_state import InstanceState
 
@@ -65,7 +65,7 @@ class Explanation:
     note: str = ""
 
 
-def explain(policy: Policy, batch: Batch, state: InstanceState, now: float) -> Explanation:
+def explain(policy: Policy, batch: RequestBatch, state: InstanceState, now: float) -> Explanation:
     """For a batch of one, with the state as it is: refresh it before.
 
     A policy that draws at random is not asked for its choice. Raises ValueError: not one request;
@@ -95,7 +95,9 @@ def explain(policy: Policy, batch: Batch, state: InstanceState, now: float) -> E
     return Explanation(candidates, choice, note)
 
 
-def _scored(policy: WeightedPolicy, batch: Batch, state: InstanceState) -> NDArray[np.float64]:
+def _scored(
+    policy: WeightedPolicy, batch: RequestBatch, state: InstanceState
+) -> NDArray[np.float64]:
     """float64 [4, I]: the score, and the three terms: a term is the score where it has all weight.
 
     -inf for those that are no candidates.
@@ -105,13 +107,13 @@ def _scored(policy: WeightedPolicy, batch: Batch, state: InstanceState) -> NDArr
     return np.concatenate([policy.scores(one, state.view) for one in each])
 
 
-def _ones(batch: Batch) -> Prior:
+def _ones(batch: RequestBatch) -> Prior:
     """For a policy without a prior: 1 stands in for predictions that are not finite."""
     ones = np.ones(batch.predictions.quality.shape[1], np.float32)
     return Prior(("",) * len(ones), ones, ones)
 
 
-def _quality(batch: Batch, prior: Prior, state: InstanceState) -> NDArray[np.float64]:
+def _quality(batch: RequestBatch, prior: Prior, state: InstanceState) -> NDArray[np.float64]:
     """float64 [I], of each instance's model."""
     predicted = batch.predictions.quality[0]
     return np.where(np.isfinite(predicted), predicted, prior.quality)[state.view.model].astype(
@@ -121,7 +123,7 @@ def _quality(batch: Batch, prior: Prior, state: InstanceState) -> NDArray[np.flo
 
 def _report(
     at: int,
-    batch: Batch,
+    batch: RequestBatch,
     state: InstanceState,
     why: WhyNot,
     quality: float,

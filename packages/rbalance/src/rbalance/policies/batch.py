@@ -57,7 +57,7 @@ class RouteRequest:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batch:
+class RequestBatch:
     """R requests, M models. prompt_tokens, max_tokens: int32 [R]; needs: uint32 [R].
 
     allowed: bool [R, M], None when every model may answer every request. max_usd, max_seconds:
@@ -89,7 +89,7 @@ class Batch:
         models: Sequence[str],
         predictions: Predictions,
         vectors: NDArray[np.float32] | None = None,
-    ) -> Batch:
+    ) -> RequestBatch:
         """The batch of some requests; models: the names of predictions' columns."""
         allowed = None
         if any(request.models is not None for request in requests):

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from trcore import WhyNot, why_not
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
     from rbalance.policies.policy import Prices
     from trcore import InstanceView
 
 CEILINGS = WhyNot.ABOVE_MAX_USD | WhyNot.ABOVE_MAX_SECONDS
 
 
-def reasons(batch: Batch, view: InstanceView, prices: Prices | None = None) -> NDArray[np.uint8]:
+def reasons(
+    batch: RequestBatch, view: InstanceView, prices: Prices | None = None
+) -> NDArray[np.uint8]:
     """uint8 [R, I]: bits of WhyNot, 0 for a candidate.
 
     prices: what a policy that keeps to ceilings expects; None: ceilings do not count.
@@ -36,8 +39,8 @@ def reasons(batch: Batch, view: InstanceView, prices: Prices | None = None) -> N
     )
 
 
-def survivors(batch: Batch, view: InstanceView) -> NDArray[np.bool_]:
+def survivors(batch: RequestBatch, view: InstanceView) -> NDArray[np.bool_]:
     """Bool [R, I]: open, wide enough for prompt and answer, capable, of an allowed model, and not
     excluded; whatever its ceilings.
     """
-    return reasons(batch, view) == 0
+    return np.asarray(reasons(batch, view) == 0)

@@ -12,7 +12,7 @@ from rbalance.policies.model_first import ModelChoice
 
 if TYPE_CHECKING:
     from rbalance.cluster import Cluster
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
     from rbalance.policies.weights import Weights
 
 
@@ -34,7 +34,7 @@ class Decoupled:
         """See ModelRouter."""
         return int(self._price_out.argmin())
 
-    def models(self, batch: Batch) -> ModelChoice:
+    def models(self, batch: RequestBatch) -> ModelChoice:
         """See ModelRouter."""
         quality, cost, latency = self._weights
         length = batch.predictions.length

@@ -18,7 +18,7 @@ from rbalance.policies.policy import NO_INSTANCE, Placements
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
     from rbalance.state.instance_state import InstanceState
 
 
@@ -33,7 +33,7 @@ class Infaas:
         self._least = least
         self._latency_s = latency_s
 
-    def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
+    def decide(self, batch: RequestBatch, state: InstanceState, now: float) -> Placements:
         """See Policy."""
         view = state.view
         open_to = survivors(batch, state.view)

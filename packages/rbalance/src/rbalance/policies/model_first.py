@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
     from rbalance.policies.dispatch import Dispatch
     from rbalance.state.instance_state import InstanceState
 
@@ -50,10 +50,10 @@ class ModelRouter(Protocol):
 
     @property
     def uses_vectors(self) -> bool:
-        """`Batch.vectors` must be there."""
+        """`RequestBatch.vectors` must be there."""
         ...
 
-    def models(self, batch: Batch) -> ModelChoice:
+    def models(self, batch: RequestBatch) -> ModelChoice:
         """One choice for each request."""
         ...
 
@@ -72,7 +72,7 @@ class ModelFirst:
         self.uses_vectors = router is not None and router.uses_vectors
         self.draws = dispatch in DRAWING
 
-    def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
+    def decide(self, batch: RequestBatch, state: InstanceState, now: float) -> Placements:
         """See Policy."""
         choice = self._choose(batch)
         open_to = survivors(batch, state.view)
@@ -95,7 +95,7 @@ class ModelFirst:
     def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
         """See Policy: nothing to learn."""
 
-    def _choose(self, batch: Batch) -> ModelChoice | None:
+    def _choose(self, batch: RequestBatch) -> ModelChoice | None:
         if self._router is None:
             return None
         if self.uses_vectors and batch.vectors is None:

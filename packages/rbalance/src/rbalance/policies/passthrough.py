@@ -10,7 +10,7 @@ import numpy as np
 from rbalance.policies.model_first import ModelChoice
 
 if TYPE_CHECKING:
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,6 @@ class Passthrough:
         """See ModelRouter."""
         return self.model
 
-    def models(self, batch: Batch) -> ModelChoice:
+    def models(self, batch: RequestBatch) -> ModelChoice:
         """See ModelRouter."""
         return ModelChoice(np.full(len(batch), self.model, np.intp))

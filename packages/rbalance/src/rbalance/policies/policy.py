@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
     from rbalance.policies.weights import Weights
     from rbalance.predict.predictions import Prior
     from rbalance.state.instance_state import InstanceState
@@ -62,7 +62,7 @@ class Policy(Protocol):
 
     @property
     def uses_vectors(self) -> bool:
-        """`Batch.vectors` must be there."""
+        """`RequestBatch.vectors` must be there."""
         ...
 
     @property
@@ -70,7 +70,7 @@ class Policy(Protocol):
         """`decide` draws at random: asked again, it may choose otherwise."""
         ...
 
-    def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
+    def decide(self, batch: RequestBatch, state: InstanceState, now: float) -> Placements:
         """One placement for each request; the state is only read, and left as it was."""
         ...
 
@@ -93,10 +93,10 @@ class WeightedPolicy(Policy, Protocol):
         """What stands in for predictions that are not finite."""
         ...
 
-    def scores(self, batch: Batch, view: InstanceView) -> NDArray[np.float64]:
+    def scores(self, batch: RequestBatch, view: InstanceView) -> NDArray[np.float64]:
         """float64 [R, I]: each request's scores as if it were alone, -inf where it may not go."""
         ...
 
-    def prices(self, batch: Batch, view: InstanceView) -> Prices:
+    def prices(self, batch: RequestBatch, view: InstanceView) -> Prices:
         """What `decide` finds for the same batch: each request sees those placed before it."""
         ...

@@ -16,7 +16,7 @@ from trcore import AssignRules, assign
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
     from rbalance.policies.weights import Weights
     from rbalance.predict.predictions import Prior
     from rbalance.state.instance_state import InstanceState
@@ -65,7 +65,7 @@ class RouteBalance:
         self._tpot = tpot
         self._rules = rules.bound_to(prior)
 
-    def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
+    def decide(self, batch: RequestBatch, state: InstanceState, now: float) -> Placements:
         """See Policy. Writes its estimates into the view's `tpot_s`, which nothing else reads."""
         self._estimate(batch, state, now)
         chosen = np.empty(len(batch), np.int32)
@@ -74,7 +74,7 @@ class RouteBalance:
         unusable = counted.quality_priors + counted.length_priors + counted.tpot_priors
         return Placements(chosen, relaxed=counted.relaxed, unusable=unusable, terms=terms)
 
-    def scores(self, batch: Batch, view: InstanceView) -> NDArray[np.float64]:
+    def scores(self, batch: RequestBatch, view: InstanceView) -> NDArray[np.float64]:
         """float64 [R, I]: each request's scores as if it were alone, -inf where it may not go.
 
         With the times per token of the last `decide`.
@@ -85,7 +85,7 @@ class RouteBalance:
             self._assign(batch, slice(row, row + 1), view, chosen, scores=scores[row : row + 1])
         return scores
 
-    def prices(self, batch: Batch, view: InstanceView) -> Prices:
+    def prices(self, batch: RequestBatch, view: InstanceView) -> Prices:
         """What `decide` finds for the same batch: each request sees those placed before it.
 
         With the times per token of the last `decide`.
@@ -97,7 +97,7 @@ class RouteBalance:
 
     def _assign(
         self,
-        batch: Batch,
+        batch: RequestBatch,
         rows: slice,
         view: InstanceView,
         chosen: NDArray[np.int32],
@@ -131,7 +131,7 @@ class RouteBalance:
             commit=False,
         )
 
-    def _weights(self, batch: Batch, rows: slice) -> NDArray[np.float64] | tuple[float, ...]:
+    def _weights(self, batch: RequestBatch, rows: slice) -> NDArray[np.float64] | tuple[float, ...]:
         own = tuple(self.weights)
         if batch.weights is None:
             return own
@@ -143,7 +143,7 @@ class RouteBalance:
         if self._tpot is not None:
             self._tpot.observe(instance, tokens, seconds, now)
 
-    def _estimate(self, batch: Batch, state: InstanceState, now: float) -> None:
+    def _estimate(self, batch: RequestBatch, state: InstanceState, now: float) -> None:
         view = state.view
         if self._tpot is None:
             view.tpot_s[:] = view.prior_tpot_s

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False)
-class Outcome:
+class SimulationOutcome:
     """Arrays [N] by request: seconds, NaN where it never came to that.
 
     dispatched: when it left for its first instance. first: its first token. finished: its last.
@@ -40,7 +40,7 @@ class Outcome:
     tpot_rows: list[TpotRecord] = field(default_factory=list)
 
     @classmethod
-    def empty(cls, arrival: NDArray[np.float64]) -> Outcome:
+    def empty(cls, arrival: NDArray[np.float64]) -> SimulationOutcome:
         """Before anything happened."""
         n = len(arrival)
         return cls(

@@ -23,16 +23,16 @@ from rbalance.tpot.xgboost_tpot import XgboostTpot
 if TYPE_CHECKING:
     from rbalance.cluster import Cluster
     from rbalance.labels.embedded_labels import Labelled
-    from rbalance.simulator.outcome import Outcome
+    from rbalance.simulator.outcome import SimulationOutcome
     from rbalance.simulator.prompt_pool import PromptPool
-    from rbalance.simulator.workload import Workload
+    from rbalance.simulator.workload import SimulatedWorkload
     from rbalance.tpot.heads import TpotHeads
     from rbalance.tpot.model import TpotModel
 
 RESAMPLES = 1000
 
 
-class Point(msgspec.Struct, frozen=True, kw_only=True):
+class SweepPoint(msgspec.Struct, frozen=True, kw_only=True):
     """What to run. policy: as `open_policy` reads it. deployment: of DEPLOYMENTS, "" for the usual.
 
     instances: in all, of the article's mix. trace: a file whose arrivals, brought to `rate`, and
@@ -68,16 +68,16 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
         return self.deployment or DEPLOYED.get(PolicySpec.parse(self.policy).name, "instant")
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class SweepRow(msgspec.Struct, frozen=True, kw_only=True):
     """A point with its figures; intervals are 95 %, over requests."""
 
-    point: Point
+    point: SweepPoint
     figures: Figures
     e2e_interval: tuple[float, float]
     quality_interval: tuple[float, float]
 
 
-def workload_of(point: Point, pool: PromptPool, cluster: Cluster) -> Workload:
+def workload_of(point: SweepPoint, pool: PromptPool, cluster: Cluster) -> SimulatedWorkload:
     """The same for every policy at a rate. Raises ConfigError for a file that is no trace."""
     if not point.trace:
         make = gamma if point.arrivals == "gamma" else poisson
@@ -111,7 +111,9 @@ def _labelled(pool: PromptPool, cluster: Cluster) -> Labelled:
     return pool.labelled(cluster)
 
 
-def run_point(point: Point, pool: PromptPool, heads: TpotHeads | None = None) -> Outcome:
+def run_point(
+    point: SweepPoint, pool: PromptPool, heads: TpotHeads | None = None
+) -> SimulationOutcome:
     """Simulate it on the article's cluster, the pool's four models cheapest first.
 
     Raises ConfigError.
@@ -124,13 +126,13 @@ def run_point(point: Point, pool: PromptPool, heads: TpotHeads | None = None) ->
     return Simulation(cluster, workload, policies, DEPLOYMENTS[point.deployed]).run()
 
 
-def row_of(point: Point, outcome: Outcome) -> Row:
+def row_of(point: SweepPoint, outcome: SimulationOutcome) -> SweepRow:
     """Summed up."""
     done = outcome.finished == outcome.finished  # not NaN
     e2e, quality = (
         mean_interval(values[done], RESAMPLES) for values in (outcome.e2e, outcome.quality)
     )
-    return Row(
+    return SweepRow(
         point=point,
         figures=outcome.summary(),
         e2e_interval=(e2e.low, e2e.high),

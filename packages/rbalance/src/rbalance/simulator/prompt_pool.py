@@ -11,7 +11,7 @@ import numpy as np
 from rbalance.errors import ArtefactError, ConfigError
 from rbalance.labels.embedded_labels import Labelled
 from rbalance.predict.predictions import Predictions, Prior
-from rbalance.simulator.workload import MAX_TOKENS, Workload
+from rbalance.simulator.workload import MAX_TOKENS, SimulatedWorkload
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,7 +43,9 @@ class PromptPool:
     train_vectors: NDArray[np.float32]
     train_category: tuple[str, ...]
 
-    def workload(self, arrival: NDArray[np.float64], cluster: Cluster, seed: int = 0) -> Workload:
+    def workload(
+        self, arrival: NDArray[np.float64], cluster: Cluster, seed: int = 0
+    ) -> SimulatedWorkload:
         """A request for each arrival: prompts in random order, again from the start when used up.
 
         Raises ConfigError: the cluster has a model without labels.
@@ -55,7 +57,7 @@ class PromptPool:
         row = np.concatenate(orders)[: len(arrival)] if orders else np.empty(0, np.intp)
         pick = np.ix_(row, columns)
         known = self.predictions
-        return Workload(
+        return SimulatedWorkload(
             arrival=arrival,
             prompt=self.prompt[row],
             length=np.clip(np.rint(self.length[pick]), 1, MAX_TOKENS).astype(np.int32),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rbalance.errors import ConfigError
-from rbalance.policies.batch import Batch
+from rbalance.policies.batch import RequestBatch
 from rbalance.predict.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rbalance.predict.predictions import Prior
-    from rbalance.simulator.arrivals import Trace
+    from rbalance.simulator.arrivals import ArrivalTrace
 
 MAX_TOKENS = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Workload:
+class SimulatedWorkload:
     """N requests for M models, in order of arrival.
 
     arrival: float64 [N], seconds. prompt: int32 [N], tokens. length: int32 [N, M], tokens that each
@@ -51,7 +51,7 @@ class Workload:
     def __len__(self) -> int:
         return len(self.arrival)
 
-    def batch(self, rows: Sequence[int], late: bool = False) -> Batch:
+    def batch(self, rows: Sequence[int], late: bool = False) -> RequestBatch:
         """Some requests as a policy sees them; late: predictions and vectors did not come."""
         at = np.asarray(rows, np.intp)
         known = self.predictions
@@ -60,7 +60,7 @@ class Workload:
             if late
             else Predictions(known.quality[at], known.length[at], known.from_prior[at])
         )
-        return Batch(
+        return RequestBatch(
             prompt_tokens=self.prompt[at],
             max_tokens=np.full(len(at), MAX_TOKENS, np.int32),
             needs=np.zeros(len(at), np.uint32),
@@ -68,7 +68,7 @@ class Workload:
             vectors=None if late or self.vectors is None else self.vectors[at],
         )
 
-    def with_lengths_of(self, trace: Trace) -> Workload:
+    def with_lengths_of(self, trace: ArrivalTrace) -> SimulatedWorkload:
         """The same requests with a trace's prompts and answers in place of their own.
 
         Each answer keeps its ratio to the mean over models, and so does each prediction. Requests

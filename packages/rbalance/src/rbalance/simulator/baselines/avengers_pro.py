@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rbalance.labels.embedded_labels import Labelled
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
 
 CLUSTERS = 32
 TOP_K = 1
@@ -41,7 +41,7 @@ class AvengersPro:
         """See ModelRouter."""
         return int(self.score.mean(axis=0).argmax())
 
-    def models(self, batch: Batch) -> ModelChoice:
+    def models(self, batch: RequestBatch) -> ModelChoice:
         """See ModelRouter. Nearer clusters count more: their weights are softmax(β · cosine)."""
         assert batch.vectors is not None
         near = batch.vectors @ self.centres.T

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rbalance.labels.embedded_labels import Labelled
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +45,7 @@ class BestRoute:
         """See ModelRouter."""
         return self.reference
 
-    def models(self, batch: Batch) -> ModelChoice:
+    def models(self, batch: RequestBatch) -> ModelChoice:
         """See ModelRouter."""
         assert batch.vectors is not None
         match = self.classifier.probability(batch.vectors)

@@ -18,7 +18,7 @@ from rbalance.policies.model_first import ModelChoice
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Cocktail:
         """See ModelRouter."""
         return self.cheapest_first[-1]
 
-    def models(self, batch: Batch) -> ModelChoice:
+    def models(self, batch: RequestBatch) -> ModelChoice:
         """See ModelRouter."""
         first, also = [], {}
         for row, quality in enumerate(batch.predictions.quality):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rbalance.labels.embedded_labels import Labelled
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
 
 RANK = 64
 STEPS = 300
@@ -56,7 +56,7 @@ class RouteLLM:
         """See ModelRouter."""
         return self.strong
 
-    def models(self, batch: Batch) -> ModelChoice:
+    def models(self, batch: RequestBatch) -> ModelChoice:
         """See ModelRouter."""
         assert batch.vectors is not None
         strong = self.factors.win_rate(batch.vectors) >= self.threshold

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rbalance.labels.embedded_labels import Labelled
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
 
 TIMEOUT_S = 2.0
 
@@ -27,10 +27,10 @@ class Classifier(Protocol):
 
     @property
     def uses_vectors(self) -> bool:
-        """`Batch.vectors` must be there."""
+        """`RequestBatch.vectors` must be there."""
         ...
 
-    def categories(self, batch: Batch) -> Sequence[str | None]:
+    def categories(self, batch: RequestBatch) -> Sequence[str | None]:
         """One for each request; None where the service failed or was too slow."""
         ...
 
@@ -53,7 +53,7 @@ class SemanticRouter:
         """See ModelRouter."""
         return self._default
 
-    def models(self, batch: Batch) -> ModelChoice:
+    def models(self, batch: RequestBatch) -> ModelChoice:
         """See ModelRouter."""
         found = self._classifier.categories(batch)
         self.failed_open += sum(category is None for category in found)
@@ -69,7 +69,7 @@ class NearestCategory:
     names: tuple[str, ...]
     centres: NDArray[np.float64]
 
-    def categories(self, batch: Batch) -> Sequence[str | None]:
+    def categories(self, batch: RequestBatch) -> Sequence[str | None]:
         """See Classifier."""
         assert batch.vectors is not None
         return [self.names[at] for at in (batch.vectors @ self.centres.T).argmax(axis=1)]

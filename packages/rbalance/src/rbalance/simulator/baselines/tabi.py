@@ -15,7 +15,7 @@ import numpy as np
 from rbalance.policies.model_first import ModelChoice
 
 if TYPE_CHECKING:
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Tabi:
         """See ModelRouter."""
         return self.cascade[-1]
 
-    def models(self, batch: Batch) -> ModelChoice:
+    def models(self, batch: RequestBatch) -> ModelChoice:
         """See ModelRouter."""
         trusted = batch.predictions.quality[:, list(self.cascade)] >= self.trust
         trusted[:, -1] = True

@@ -24,7 +24,10 @@ from rbalance.simulator.sweep import POOL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOptions:
-    """What the command line asks for. batch: None: adaptive."""
+    """What the command line asks for.
+
+    batch: None: adaptive.
+    """
 
     folder: Path
     against: str

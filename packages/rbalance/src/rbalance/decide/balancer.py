@@ -43,8 +43,9 @@ _LOG = logging.getLogger(__name__)
 class Routed:
     """Where a request goes; it is in flight in the InstanceState under its key, to be released.
 
-    predicted_tokens: of its answer there, at least 1. terms: why there; None from a policy without
-    scores. also: instances that are to answer at the same time, under (key, 1), (key, 2) and so on.
+    predicted_tokens: of its answer there, at least 1.
+    terms: why there; None from a policy without scores.
+    also: instances that are to answer at the same time, under (key, 1), (key, 2) and so on.
     then: models to ask afterwards. See Placements.
     """
 

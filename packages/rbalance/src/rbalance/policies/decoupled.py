@@ -31,11 +31,11 @@ class Decoupled:
 
     @property
     def fallback(self) -> int:
-        """See ModelRouter."""
+        """The cheapest model."""
         return int(self._price_out.argmin())
 
     def models(self, batch: RequestBatch) -> ModelChoice:
-        """See ModelRouter."""
+        """The best-scoring model of each request."""
         quality, cost, latency = self._weights
         length = batch.predictions.length
         usd = batch.prompt_tokens[:, None] * self._price_in + length * self._price_out

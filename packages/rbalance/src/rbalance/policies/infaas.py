@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 
 class Infaas:
-    """accuracy: float [M], profiled. least: of it. latency_s: at most."""
+    """The policy.
+
+    accuracy: float [M], profiled.
+    least: the accuracy that is enough.
+    latency_s: the most that an answer should take.
+    """
 
     uses_vectors: ClassVar[bool] = False
     draws: ClassVar[bool] = False
@@ -34,7 +39,7 @@ class Infaas:
         self._latency_s = latency_s
 
     def decide(self, batch: RequestBatch, state: InstanceState, now: float) -> Placements:
-        """See Policy."""
+        """The cheapest variant that will do for each request, one after another."""
         view = state.view
         open_to = survivors(batch, state.view)
         load = (view.running + view.waiting).astype(np.float64)
@@ -66,7 +71,7 @@ class Infaas:
         return Placements(instance)
 
     def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
-        """See Policy: nothing to learn."""
+        """Nothing is learned."""
 
 
 def cheapest_variant(

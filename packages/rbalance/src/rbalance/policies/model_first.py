@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class ModelChoice:
     """A model for each of R requests: int [R].
 
-    also: by row, models asked at the same time (one of them may be the same again). then: by row,
-    models asked afterwards.
+    also: by row, models asked at the same time (one of them may be the same again).
+    then: by row, models asked afterwards.
     """
 
     model: NDArray[np.intp]
@@ -38,14 +38,11 @@ class ModelChoice:
 
 
 class ModelRouter(Protocol):
-    """Chooses models without looking at load.
-
-    fallback: the model for requests whose vectors are wanted and not there in time.
-    """
+    """Chooses models without looking at load."""
 
     @property
     def fallback(self) -> int:
-        """See the class."""
+        """The model for requests whose vectors are wanted and not there in time."""
         ...
 
     @property
@@ -73,7 +70,7 @@ class ModelFirst:
         self.draws = dispatch in DRAWING
 
     def decide(self, batch: RequestBatch, state: InstanceState, now: float) -> Placements:
-        """See Policy."""
+        """A model for each request by the router, then an instance of it by load."""
         choice = self._choose(batch)
         open_to = survivors(batch, state.view)
         turns = _Turns(state, self._dispatch, self._random)
@@ -93,7 +90,7 @@ class ModelFirst:
         return Placements(instance, also, then, rerouted=turns.rerouted)
 
     def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
-        """See Policy: nothing to learn."""
+        """Nothing is learned."""
 
     def _choose(self, batch: RequestBatch) -> ModelChoice | None:
         if self._router is None:

@@ -22,9 +22,9 @@ class Passthrough:
 
     @property
     def fallback(self) -> int:
-        """See ModelRouter."""
+        """The model."""
         return self.model
 
     def models(self, batch: RequestBatch) -> ModelChoice:
-        """See ModelRouter."""
+        """The model, for every request."""
         return ModelChoice(np.full(len(batch), self.model, np.intp))

@@ -25,14 +25,15 @@ NO_INSTANCE = -1
 class Placements:
     """Where R requests go.
 
-    instance: int32 [R], NO_INSTANCE where none may take the request. also: by row, further
-    instances that answer at the same time. then: by row, models that are asked one after another
-    once the answer before has come; the last answer counts.
+    instance: int32 [R], NO_INSTANCE where none may take the request.
+    also: by row, further instances that answer at the same time.
+    then: by row, models that are asked one after another once the answer before has come; the last
+        answer counts.
     rerouted: requests whose policy chose a model without an open instance and that go elsewhere.
     relaxed: placed above their ceilings, as the policy's rules allow.
     unusable: predictions that were not finite, for which a prior stood in.
     terms: float64 [R, 6], for each request's instance what `policies.terms.Terms` names, in its
-    order (NaN without an instance); None from a policy that has no scores.
+        order (NaN without an instance); None from a policy that has no scores.
     """
 
     instance: NDArray[np.int32]

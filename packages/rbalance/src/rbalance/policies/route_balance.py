@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreRules:
-    """See `trcore.AssignRules`, whose arguments these are."""
+    """How scores decide.
+
+    quality_norm: `minmax` maps a request's qualities to 0..1 over its candidates.
+    order: of a batch: `lpt`, the longest answers first, or as they came.
+    on_no_candidate: what becomes of a request whose ceilings no instance meets.
+    """
 
     quality_norm: Literal["none", "minmax"] = "none"
     order: Literal["lpt", "arrival"] = "lpt"
@@ -44,10 +49,12 @@ class ScoreRules:
 
 
 class RouteBalance:
-    """weights may be replaced between decisions, as an SLO controller does.
+    """The policy with weights.
 
-    tpot: estimates time per token for every number of the state's view; None: the tiers' priors.
+    weights: may be replaced between decisions, as an SLO controller does.
     prior: columns in the order of the state's models.
+    tpot: estimates time per token for every number of the state's view; None: the tiers' priors.
+    rules: how scores decide.
     """
 
     uses_vectors: ClassVar[bool] = False
@@ -66,7 +73,10 @@ class RouteBalance:
         self._rules = rules.bound_to(prior)
 
     def decide(self, batch: RequestBatch, state: InstanceState, now: float) -> Placements:
-        """See Policy. Writes its estimates into the view's `tpot_s`, which nothing else reads."""
+        """The best-scoring instance for each request; each sees those placed before it.
+
+        Writes its estimates into the view's `tpot_s`, which nothing else reads.
+        """
         self._estimate(batch, state, now)
         chosen = np.empty(len(batch), np.int32)
         terms = np.empty((len(batch), 6))
@@ -139,7 +149,7 @@ class RouteBalance:
         return np.where(np.isnan(asked), own, asked)
 
     def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
-        """See Policy."""
+        """The estimates of time per token may learn of it."""
         if self._tpot is not None:
             self._tpot.observe(instance, tokens, seconds, now)
 

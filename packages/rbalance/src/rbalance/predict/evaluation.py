@@ -29,9 +29,9 @@ Price = tuple[float, float]
 class SelectionQuality:
     """A way to choose a model for each prompt, by the choices' true scores.
 
-    regret: what the best model of each prompt would have added. gain: over always taking the model
-    that was best in training; both paired by prompt. usd: mean cost of a request by the answers'
-    true lengths; None without prices or lengths.
+    regret: what the best model of each prompt would have added.
+    gain: over always taking the model that was best in training; both paired by prompt.
+    usd: mean cost of a request by the answers' true lengths; None without prices or lengths.
     """
 
     quality: Interval

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Open:
-    """A request with answers under way. then: models still to be asked. heard: who answered."""
+    """A request with answers under way.
+
+    then: models still to be asked.
+    heard: who answered.
+    """
 
     then: list[int]
     lengths: NDArray[np.float32]

@@ -32,8 +32,12 @@ _TIE = 1e-9
 class MatchingAgreement(msgspec.Struct, frozen=True, kw_only=True):
     """Shares of requests for which the matching chose otherwise: another instance, another model.
 
-    Instances of a model may be in the same state, so the second is what matters. quality_delta:
-    what the matching's answers would have scored more, by the labels, with a 95 % interval.
+    Instances of a model may be in the same state, so the second is what matters.
+
+    requests, batches: how many were compared.
+    instance_differs, model_differs: the two shares, 0 to 1.
+    quality_delta: what the matching's answers would have scored more, by the labels, with a 95 %
+        interval.
     """
 
     requests: int

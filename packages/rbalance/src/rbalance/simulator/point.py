@@ -33,10 +33,12 @@ RESAMPLES = 1000
 
 
 class SweepPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """What to run. policy: as `open_policy` reads it. deployment: of DEPLOYMENTS, "" for the usual.
+    """What to run.
 
-    instances: in all, of the article's mix. trace: a file whose arrivals, brought to `rate`, and
-    lengths are taken instead; "" for none.
+    policy: as `open_policy` reads it.
+    deployment: of DEPLOYMENTS, "" for the usual.
+    instances: in all, of the article's mix.
+    trace: a file whose arrivals, brought to `rate`, and lengths are taken instead; "" for none.
     """
 
     policy: str

@@ -25,9 +25,13 @@ _VERSION = 1
 class PromptPool:
     """N held-out prompts with predictions, and the K training prompts that these came from.
 
-    models: M names, columns of everything. prompt: int32 [N], tokens. length: float32 [N, M], true
-    output tokens; quality: float32 [N, M], true scores. vectors: float32 [N, D]. train_*: the same
-    of the training prompts, and their categories.
+    models: M names, columns of everything.
+    prompt: int32 [N], tokens.
+    length: float32 [N, M], true output tokens.
+    quality: float32 [N, M], true scores.
+    vectors: float32 [N, D].
+    train_prompt, train_length, train_quality, train_vectors: the same of the training prompts.
+    train_category: their categories.
     """
 
     models: tuple[str, ...]

@@ -57,10 +57,11 @@ class SloControl:
 
 
 class Simulation:
-    """One run over a workload. policies: one for each gateway; requests go to them in turn.
+    """One run over a workload.
 
-    record_tpot: keep a row for each answer, to train TPOT heads with. decided: called with each
-    decision before it takes effect, as (gateway, rows, placements).
+    policies: one for each gateway; requests go to them in turn.
+    record_tpot: keep a row for each answer, to train TPOT heads with.
+    decided: called with each decision before it takes effect, as (gateway, rows, placements).
     """
 
     def __init__(

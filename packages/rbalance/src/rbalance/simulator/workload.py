@@ -26,10 +26,13 @@ MAX_TOKENS = 4096
 class SimulatedWorkload:
     """N requests for M models, in order of arrival.
 
-    arrival: float64 [N], seconds. prompt: int32 [N], tokens. length: int32 [N, M], tokens that each
-    model's answer has, and quality: float32 [N, M], 0 to 1, its score: nobody knows them before.
-    predictions: N rows. vectors: float32 [N, D], None where no policy needs them. row: int [N],
-    each request's prompt in the pool it was drawn from.
+    arrival: float64 [N], seconds.
+    prompt: int32 [N], tokens.
+    length: int32 [N, M], tokens that each model's answer has; nobody knows them before.
+    quality: float32 [N, M], 0 to 1, its score; nobody knows it before.
+    predictions: N rows.
+    vectors: float32 [N, D], None where no policy needs them.
+    row: int [N], each request's prompt in the pool it was drawn from.
     """
 
     arrival: NDArray[np.float64]

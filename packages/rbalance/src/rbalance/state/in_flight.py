@@ -37,11 +37,12 @@ class DispatchedRequest:
 
 
 class InFlight:
-    """Accounts of `capacity` instances: int64 arrays [capacity], requests or tokens.
+    """Accounts of `capacity` instances: int64 arrays [capacity], requests or tokens. One thread
+    at a time.
 
-    waiting: dispatched, no token seen yet; their prompts make `pending_prefill`. running: writing;
-    they hold `context` tokens, `written` of them their own. pending_decode: tokens that both kinds
-    are expected to write yet. One thread at a time.
+    waiting: dispatched, no token seen yet; their prompts make `pending_prefill`.
+    running: writing; they hold `context` tokens, `written` of them their own.
+    pending_decode: tokens that both kinds are expected to write yet.
     """
 
     def __init__(self, capacity: int) -> None:

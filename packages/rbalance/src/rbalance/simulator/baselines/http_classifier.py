@@ -45,7 +45,7 @@ class HttpClassifier:
         self._pool = ThreadPoolExecutor(connections, thread_name_prefix="classifier")
 
     def categories(self, batch: RequestBatch) -> Sequence[str | None]:
-        """See Classifier."""
+        """The category of each prompt, None for what failed or came too late."""
         asked = [self._pool.submit(self._ask, prompt) for prompt in batch.prompts]
         wait(asked, self._timeout_s)
         for future in asked:

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Tabi:
-    """cascade: models, cheapest first. trust: the least predicted quality that ends it."""
+    """The router.
+
+    cascade: models, cheapest first.
+    trust: the least predicted quality that ends it.
+    """
 
     uses_vectors: ClassVar[bool] = False
     cascade: tuple[int, ...]
@@ -28,11 +32,11 @@ class Tabi:
 
     @property
     def fallback(self) -> int:
-        """See ModelRouter."""
+        """The strongest model."""
         return self.cascade[-1]
 
     def models(self, batch: RequestBatch) -> ModelChoice:
-        """See ModelRouter."""
+        """The first of the cascade, then the next ones up to one that is trusted."""
         trusted = batch.predictions.quality[:, list(self.cascade)] >= self.trust
         trusted[:, -1] = True
         asked = trusted.argmax(axis=1)  # the first one that is trusted ends the cascade

@@ -74,7 +74,9 @@ class Balancer:
         sizing: BatchSizing | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """sizing: None: AdaptiveSizing. clock: None: the event loop's, which state's times are."""
+        """sizing: None: AdaptiveSizing.
+        clock: None: the event loop's, which state's times are.
+        """
         self._state = state
         self._policy = policy
         self._foresight = foresight

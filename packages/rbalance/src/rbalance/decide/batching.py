@@ -106,8 +106,9 @@ class AdaptiveSizing:
 def batch_due(queued: int, first_at: float, at_once: bool, limits: BatchLimits) -> float:
     """The time from which a batch may start; -infinity for "by now", infinity for "never yet".
 
-    queued: waiting requests, the oldest of which came at `first_at`. at_once: it found nothing
-    waiting and nothing being decided, and an idle system does not wait for company.
+    queued: waiting requests, the oldest of which came at `first_at`.
+    at_once: it found nothing waiting and nothing being decided, and an idle system does not wait
+        for company.
     """
     if not queued:
         return math.inf

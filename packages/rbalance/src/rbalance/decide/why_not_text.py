@@ -17,7 +17,9 @@ def why_not_text(
 ) -> str | None:
     """The first of the reasons; None for a candidate.
 
-    tokens: of prompt and answer. window: the instance's, in tokens. lacking: capability bits.
+    tokens: of prompt and answer.
+    window: the instance's, in tokens.
+    lacking: capability bits.
     """
     texts = {
         WhyNot.DRAINING: "draining",
@@ -33,7 +35,10 @@ def why_not_text(
 
 
 def why_none_text(request: RouteRequest, why: Mapping[int, WhyNot]) -> str:
-    """A sentence without its full stop. why: by instance."""
+    """A sentence without its full stop.
+
+    why: by instance.
+    """
     closed = WhyNot.DRAINING | WhyNot.UNHEALTHY
     open_ = [each for each in why.values() if not each & closed]
 

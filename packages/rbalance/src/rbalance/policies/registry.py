@@ -117,7 +117,9 @@ Opener: TypeAlias = Callable[[Ingredients, Options, int], "Policy"]
 def open_policy(
     text: str, of: Ingredients, seed: int = 0, openers: Mapping[str, Opener] | None = None
 ) -> Policy:
-    """The policy that a text names. openers: by name; None: LIVE.
+    """The policy that a text names.
+
+    openers: by name; None: LIVE.
 
     Raises ConfigError: an unknown name or option, a value that cannot be, or a policy that is
     trained on labels and not among the openers.

@@ -74,8 +74,10 @@ def evaluate(
 ) -> Evaluation:
     """Judge `predictions` for data.prompts by their labels; columns are prior.models everywhere.
 
-    Calibration and length error are over every label there is, all else over the prompts that
-    every model has a score for. prices: with them costs are given, and the cheapest model's.
+    Calibration and length error are over every label there is, all else over the prompts that every
+    model has a score for.
+
+    prices: with them costs are given, and the cheapest model's.
 
     Raises TrainingError if no prompt has a score of every model, ConfigError for prices of other
     models.

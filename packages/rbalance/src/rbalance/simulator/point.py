@@ -93,7 +93,10 @@ def workload_of(point: SweepPoint, pool: PromptPool, cluster: Cluster) -> Simula
 
 
 def ingredients(pool: PromptPool, cluster: Cluster, heads: TpotHeads | None = None) -> Ingredients:
-    """What policies are made of on a simulated cluster. heads: for tpot=xgboost."""
+    """What policies are made of on a simulated cluster.
+
+    heads: for tpot=xgboost.
+    """
     tiers = cluster.instances
 
     def tpot(kind: str) -> TpotModel | None:

@@ -53,7 +53,8 @@ def run_sweep(
 ) -> Iterator[SweepRow]:
     """Yield the rows that were not there yet as they are done, each of them written before.
 
-    folder: holds the pool. heads: a folder that `rbalance fit-tpot` wrote, for tpot=xgboost.
+    folder: holds the pool.
+    heads: a folder that `rbalance fit-tpot` wrote, for tpot=xgboost.
     """
     done = {row.point for row in read_rows(folder)}
     left = [point for point in dict.fromkeys(points) if point not in done]

@@ -48,8 +48,10 @@ class InstanceState:
         stale_s: float = 1.0,
         forget_s: float = 10.0,
     ) -> None:
-        """typical_tokens: by model, in the cluster's order; None: 256 each. capacity: None: as many
-        as the cluster has. Raises ConfigError if they are fewer, or none.
+        """typical_tokens: by model, in the cluster's order; None: 256 each.
+        capacity: None: as many as the cluster has.
+
+        Raises ConfigError: room for fewer instances than the cluster has, or for none.
         """
         given = cluster.instances
         capacity = len(given) if capacity is None else capacity
@@ -76,7 +78,9 @@ class InstanceState:
             self.add(tier)
 
     def add(self, tier: Tier, shared_with: int | None = None) -> int:
-        """Open a new instance; its number. shared_with: one whose server it stands for too.
+        """Open a new instance; its number.
+
+        shared_with: one whose server it stands for too.
 
         Raises ConfigError: no number is free, a model that the cluster did not have, or nothing to
         share with.

@@ -65,7 +65,9 @@ def fit_avengers_pro(
     top_k: int = TOP_K,
     seed: int = 0,
 ) -> AvengersPro:
-    """Cluster and rank. performance_weight: p_w, 0 (cheapest) to 1 (best).
+    """Cluster and rank.
+
+    performance_weight: p_w, 0 (cheapest) to 1 (best).
 
     Raises MissingExtraError without scipy.
     """

@@ -7,8 +7,8 @@ from typing import Any
 from benchmarks.parts.cluster_pool import NamedPool
 from rbalance.cluster import article_cluster
 from rbalance.simulator.arrivals import poisson
-from rbalance.simulator.outcome import Outcome
-from rbalance.simulator.point import Point, ingredients, run_point
+from rbalance.simulator.outcome import SimulationOutcome
+from rbalance.simulator.point import SweepPoint, ingredients, run_point
 from rbalance.simulator.policy_registry import open_policy
 from rbalance.simulator.scheduler import Scheduler
 from rbalance.simulator.simulation import Simulation
@@ -32,7 +32,7 @@ class Runs:
         self.cluster = article_cluster(named.pool.models)
         self.requests = requests
         self.most = most
-        self._known: dict[Point, Outcome] = {}
+        self._known: dict[SweepPoint, SimulationOutcome] = {}
 
     def run(
         self,
@@ -41,22 +41,24 @@ class Runs:
         deployment: str = "",
         heads: TpotHeads | None = None,
         requests: int | None = None,
-    ) -> Outcome:
+    ) -> SimulationOutcome:
         n = requests or self.requests
-        point = Point(policy=policy, rate=rate, requests=n, deployment=deployment)
+        point = SweepPoint(policy=policy, rate=rate, requests=n, deployment=deployment)
         if point not in self._known:
             self._known[point] = outcome = run_point(point, self.pool, heads)
             tell(f"λ={rate:<3g} {policy} {deployment}", outcome)
         return self._known[point]
 
-    def simulate(self, policy: str, rate: float, scheduler: Scheduler, **more: Any) -> Outcome:
+    def simulate(
+        self, policy: str, rate: float, scheduler: Scheduler, **more: Any
+    ) -> SimulationOutcome:
         """With a scheduler of its own; not kept."""
         made = open_policy(policy, ingredients(self.pool, self.cluster))
         workload = self.pool.workload(poisson(rate, self.requests, 0), self.cluster)
         return Simulation(self.cluster, workload, [made], scheduler, **more).run()
 
 
-def tell(name: str, outcome: Outcome) -> None:
+def tell(name: str, outcome: SimulationOutcome) -> None:
     of = outcome.summary()
     print(
         f"{name:58}{of.e2e_s:8.2f}{of.e2e_p99_s:8.1f}{of.residual_s * 1e3:9.0f}{of.quality:8.3f}"

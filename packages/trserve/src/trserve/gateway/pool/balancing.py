@@ -23,11 +23,11 @@ from rbalance import (
     SloController,
     SloSettings,
     Tier,
+    WeightedPolicy,
     load_predictor,
     open_policy,
 )
 from rbalance import ConfigError as BalanceConfigError
-from rbalance.policies.route_balance import RouteBalance
 from trsched.errors import ConfigError
 from trserve.gateway.config.checks import weights_of
 from trserve.gateway.config.config import GatewayConfig
@@ -99,11 +99,11 @@ class Balancing:
     @property
     def weights(self) -> Weights | None:
         """Those in force; None for a policy without."""
-        return self.policy.weights if isinstance(self.policy, RouteBalance) else None
+        return self.policy.weights if isinstance(self.policy, WeightedPolicy) else None
 
     def configure(self, config: GatewayConfig) -> None:
         """Other weights from now on."""
-        if isinstance(self.policy, RouteBalance):
+        if isinstance(self.policy, WeightedPolicy):
             base = weights_of(config.weights, "weights")
             if self._controller is None:
                 self.policy.weights = base
@@ -114,7 +114,7 @@ class Balancing:
 
     def ended(self, seconds: float, now: float) -> None:
         """A request was served in so long."""
-        if self.slo is None or not isinstance(self.policy, RouteBalance):
+        if self.slo is None or not isinstance(self.policy, WeightedPolicy):
             return
         if self._controller is None:
             self._controller = SloController(self.slo, now)
@@ -165,7 +165,7 @@ def _policy(
         raise ConfigError("policy", f"{config.policy!r} asks several models for one answer")
     ingredients = Ingredients(cluster, predictor.prior, tpot=lambda kind: tpot)
     policy = open_policy(config.policy, ingredients)
-    if isinstance(policy, RouteBalance):
+    if isinstance(policy, WeightedPolicy):
         if "weights=" in config.policy or "tpot=" in config.policy:
             raise ConfigError("policy", "weights and tpot have settings of their own")
         policy.weights = weights_of(config.weights, "weights")

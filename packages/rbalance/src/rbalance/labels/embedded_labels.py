@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 class Labelled:
     """N prompts, M models in the cluster's order.
 
-    vectors: float32 [N, D] of length 1. quality: float32 [N, M], 0 to 1. cost: float64 [N, M], USD.
+    vectors: float32 [N, D] of length 1.
+    quality: float32 [N, M], 0 to 1.
+    cost: float64 [N, M], USD.
     category: the source's class of each prompt; empty strings where it has none.
     """
 

@@ -11,8 +11,8 @@ import msgspec
 
 from trsched.errors import ConfigError
 from trsched.plan.config import ProfileModel
+from trsched.tuning.routing_flow import RoutingFlow, checked
 from trserve.tune.latency_measurement import by_size
-from trserve.tune.routing_flow import RoutingFlow, checked
 
 _MOVES = "trserve_subserver_moves_total"
 _TOKENS = "trserve_subserver_tokens_moved_total"

@@ -22,7 +22,6 @@ from trsched.plan.check import GroupPlan
 from trsched.plan.config import ProfileModel
 from trsched.plan.kv_budget import MAX_SEQUENCES
 from trsched.request import SamplingParams
-from trserve.cli.number_lists import counts
 from trserve.cli.output_file import check_writable, write_whole
 from trserve.cli.progress import Progress, progress
 from trserve.server.deployment import Deployment
@@ -40,6 +39,7 @@ from trserve.tune.latency_profile import (
     profile_document,
     profile_text,
 )
+from trserve.tune.number_lists import counts
 
 _STEADY = 1.5  # upper over lower quartile
 _PROMPT = "Once upon a time there was a lighthouse on a rock in the sea, and "

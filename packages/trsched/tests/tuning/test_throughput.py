@@ -23,8 +23,8 @@ def small_situations(draw: st.DrawFn) -> Situation:
     """Of two models with latencies linear in the batch, whose chain even the live tuner solves."""
     active = draw(st.integers(1, 5))
     p, q = draw(st.floats(0.05, 1.0)), draw(st.floats(0.05, 1.0))
-    sizes = np.arange(1, active + 1)
-    steps = [
+    sizes = np.arange(1.0, active + 1)
+    steps: list[NDArray[np.float64]] = [
         draw(st.floats(2e-3, 10e-3)) * (1 + draw(st.floats(0.0, 0.1)) * (sizes - 1)),
         draw(st.floats(10e-3, 30e-3)) * (1 + draw(st.floats(0.0, 0.1)) * (sizes - 1)),
     ]

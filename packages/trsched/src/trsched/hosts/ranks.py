@@ -16,7 +16,7 @@ from trcore import PeerRing
 from trsched.engines.base import Capacity, Engine, StepResult
 from trsched.errors import EngineError
 from trsched.request import SamplingParams
-from trsched.wire.patient_push import TAKES_NOTHING, push_patiently
+from trsched.wire.patient_push import PATIENCE_S, push_patiently, takes_nothing
 
 _MOST_TOKENS_HELD_BACK = 1 << 13
 
@@ -73,10 +73,13 @@ class LeaderEngine:
     to take in meanwhile.
     """
 
-    def __init__(self, engine: Engine, followers: Sequence[PeerRing]) -> None:
+    def __init__(
+        self, engine: Engine, followers: Sequence[PeerRing], patience_s: float = PATIENCE_S
+    ) -> None:
         self.spec = engine.spec
         self._engine = engine
         self._followers = followers
+        self._patience_s = patience_s
         self._held_back: list[Call] = []
         self._tokens_held_back = 0
 
@@ -130,8 +133,8 @@ class LeaderEngine:
         self._held_back.clear()
         self._tokens_held_back = 0
         for rank, ring in enumerate(self._followers, start=1):
-            if not push_patiently(ring, record):
-                raise EngineError(f"rank {rank}: {TAKES_NOTHING}")
+            if not push_patiently(ring, record, self._patience_s):
+                raise EngineError(f"rank {rank}: {takes_nothing(self._patience_s)}")
 
 
 def follow(engine: Engine, ring: PeerRing) -> None:

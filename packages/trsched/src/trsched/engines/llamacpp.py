@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from trrouters import LogitsOutput, Need
 from trsched.engines.base import Capacity, EngineSpec, StepResult
 from trsched.engines.embedding_table import EmbeddingTable
-from trsched.engines.llama_batch import Batch
+from trsched.engines.llama_batch import LlamaBatch
 from trsched.engines.sampling import sample, token_logprobs
 from trsched.errors import EngineError
 from trsched.models.vocabulary import GgufVocabulary
@@ -71,7 +71,7 @@ class LlamaCppEngine:
         self._model = library.load_model(path, gpu_layers=gpu_layers)
         self._context = self._open_context(sequences, context, threads)
         self._memory = api.llama_get_memory(self._context)
-        self._batch = Batch(self._batch_tokens + sequences)
+        self._batch = LlamaBatch(self._batch_tokens + sequences)
         self._sequences = [_Sequence(SamplingParams(), [], free=True) for _ in range(sequences)]
         self._free = list(range(sequences))  # a heap: low ids first, so that batches have few gaps
         self.spec = EngineSpec(

@@ -14,10 +14,10 @@ from trsched.hosts.child_process import ChildProcess
 from trsched.hosts.host import REPORTS_BYTES, Report
 from trsched.hosts.process_messages import (
     ENDED,
-    Failed,
     Joined,
+    LoadFailed,
+    LoadProgress,
     Message,
-    Progress,
     Ready,
     Run,
     Task,
@@ -140,15 +140,15 @@ class ProcessHost:
             if isinstance(message, Ready):
                 child.inbox = PeerRing.attach(message.inbox)
         except (EOFError, OSError):  # it has ended
-            message = Failed(None, child.last_words())
+            message = LoadFailed(None, child.last_words())
         match message:
-            case Progress(line):
+            case LoadProgress(line):
                 if rank == 0:
                     report(line)
             case Ready():
                 part = f", rank {rank}" if self._config.models[index].ranks > 1 else ""
                 report(f"model {index} {name}{part}: process {child.pid}")
-            case Failed(field, error):
+            case LoadFailed(field, error):
                 raise ConfigError(
                     field or f"models[{index}]",
                     error if field else f"{name!r} cannot be loaded: {error}",

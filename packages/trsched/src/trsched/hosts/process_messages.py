@@ -25,7 +25,7 @@ class Task(msgspec.Struct, frozen=True, tag="task"):
     meeting_port: int
 
 
-class Progress(msgspec.Struct, frozen=True, tag="progress"):
+class LoadProgress(msgspec.Struct, frozen=True, tag="progress"):
     """A line for people about loading."""
 
     line: str
@@ -37,7 +37,7 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     inbox: str
 
 
-class Failed(msgspec.Struct, frozen=True, tag="failed"):
+class LoadFailed(msgspec.Struct, frozen=True, tag="failed"):
     """The process ends. field: of the configuration that is at fault, None for the engine's."""
 
     field: str | None
@@ -55,7 +55,7 @@ class Joined(msgspec.Struct, frozen=True, tag="joined"):
     """The process holds its peers' rings: from now on it may do without any of them."""
 
 
-Message = Task | Progress | Ready | Failed | Run | Joined
+Message = Task | LoadProgress | Ready | LoadFailed | Run | Joined
 
 ENDED, DIED = 0, 1
 """Exit statuses of the process: after `Stop`, and on an error that the group has been told."""

@@ -21,7 +21,7 @@ from trsched.wire.patient_push import PATIENCE_S, push_patiently, takes_nothing
 _MOST_TOKENS_HELD_BACK = 1 << 13
 
 
-class Start(msgspec.Struct, frozen=True, array_like=True, tag="start"):
+class StartCall(msgspec.Struct, frozen=True, array_like=True, tag="start"):
     """seq: the sequence that rank 0 got."""
 
     token_ids: list[int]
@@ -29,37 +29,37 @@ class Start(msgspec.Struct, frozen=True, array_like=True, tag="start"):
     seq: int
 
 
-class Append(msgspec.Struct, frozen=True, array_like=True, tag="append"):
+class AppendCall(msgspec.Struct, frozen=True, array_like=True, tag="append"):
     """As in `Engine`."""
 
     seq: int
     token_ids: list[int]
 
 
-class Truncate(msgspec.Struct, frozen=True, array_like=True, tag="truncate"):
+class TruncateCall(msgspec.Struct, frozen=True, array_like=True, tag="truncate"):
     """As in `Engine`."""
 
     seq: int
     length: int
 
 
-class Release(msgspec.Struct, frozen=True, array_like=True, tag="release"):
+class ReleaseCall(msgspec.Struct, frozen=True, array_like=True, tag="release"):
     """As in `Engine`."""
 
     seq: int
 
 
-class Step(msgspec.Struct, frozen=True, array_like=True, tag="step"):
+class StepCall(msgspec.Struct, frozen=True, array_like=True, tag="step"):
     """As in `Engine`."""
 
     seqs: list[int]
 
 
-class Close(msgspec.Struct, frozen=True, array_like=True, tag="close"):
+class CloseCall(msgspec.Struct, frozen=True, array_like=True, tag="close"):
     """As in `Engine`; the last call."""
 
 
-Call = Start | Append | Truncate | Release | Step | Close
+Call = StartCall | AppendCall | TruncateCall | ReleaseCall | StepCall | CloseCall
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Call])
@@ -86,29 +86,29 @@ class LeaderEngine:
     def start(self, token_ids: Sequence[int], sampling: SamplingParams) -> int:
         """See `Engine`."""
         seq = self._engine.start(token_ids, sampling)
-        self._hold_back(Start(list(token_ids), sampling, seq), len(token_ids))
+        self._hold_back(StartCall(list(token_ids), sampling, seq), len(token_ids))
         return seq
 
     def append(self, seq: int, token_ids: Sequence[int]) -> None:
         """See `Engine`."""
         self._engine.append(seq, token_ids)
-        self._hold_back(Append(seq, list(token_ids)), len(token_ids))
+        self._hold_back(AppendCall(seq, list(token_ids)), len(token_ids))
 
     def step(self, seqs: Sequence[int]) -> StepResult:
         """See `Engine`. Also raises EngineError when a follower takes no calls any more."""
-        self._held_back.append(Step(list(seqs)))
+        self._held_back.append(StepCall(list(seqs)))
         self._send()
         return self._engine.step(seqs)
 
     def truncate(self, seq: int, length: int) -> None:
         """See `Engine`."""
         self._engine.truncate(seq, length)
-        self._hold_back(Truncate(seq, length))
+        self._hold_back(TruncateCall(seq, length))
 
     def release(self, seq: int) -> None:
         """See `Engine`."""
         self._engine.release(seq)
-        self._hold_back(Release(seq))
+        self._hold_back(ReleaseCall(seq))
 
     def capacity(self) -> Capacity:
         """See `Engine`."""
@@ -117,7 +117,7 @@ class LeaderEngine:
     def close(self) -> None:
         """See `Engine`."""
         try:
-            self._held_back.append(Close())
+            self._held_back.append(CloseCall())
             self._send()
         finally:
             self._engine.close()
@@ -143,7 +143,7 @@ def follow(engine: Engine, ring: PeerRing) -> None:
         while True:
             for record in ring.drain():
                 for call in _decoder.decode(record):
-                    if isinstance(call, Close):
+                    if isinstance(call, CloseCall):
                         return
                     _repeat(engine, call)
             ring.wait(None)
@@ -153,15 +153,15 @@ def follow(engine: Engine, ring: PeerRing) -> None:
 
 def _repeat(engine: Engine, call: Call) -> None:
     match call:
-        case Start(token_ids, sampling, seq):
+        case StartCall(token_ids, sampling, seq):
             own = engine.start(token_ids, sampling)
             if own != seq:
                 raise EngineError(f"ranks differ: sequence {own} here is {seq} at rank 0")
-        case Append(seq, token_ids):
+        case AppendCall(seq, token_ids):
             engine.append(seq, token_ids)
-        case Truncate(seq, length):
+        case TruncateCall(seq, length):
             engine.truncate(seq, length)
-        case Release(seq):
+        case ReleaseCall(seq):
             engine.release(seq)
-        case Step(seqs):
+        case StepCall(seqs):
             engine.step(seqs)

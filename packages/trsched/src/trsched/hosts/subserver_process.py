@@ -20,9 +20,9 @@ from trsched.hosts.process_messages import (
     DIED,
     ENDED,
     Channel,
-    Failed,
     Joined,
-    Progress,
+    LoadFailed,
+    LoadProgress,
     Ready,
     Run,
     Task,
@@ -52,7 +52,7 @@ def main(connection: int) -> int:
         engine = open_engine(
             plan,
             task.index,
-            lambda line: channel.send(Progress(line)),
+            lambda line: channel.send(LoadProgress(line)),
             rank=task.rank,
             meeting_port=task.meeting_port,
         )
@@ -67,10 +67,10 @@ def main(connection: int) -> int:
         subserver.run()
         return ENDED if subserver.stats.alive else DIED
     except ConfigError as error:
-        channel.send(Failed(error.field, error.message))
+        channel.send(LoadFailed(error.field, error.message))
     except (EngineError, OSError) as error:
         with suppress(OSError):  # the group may have ended
-            channel.send(Failed(None, str(error)))
+            channel.send(LoadFailed(None, str(error)))
     finally:
         lifeline.let_end()
     return DIED

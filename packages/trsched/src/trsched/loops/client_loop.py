@@ -30,9 +30,9 @@ from trsched.wire.messages import (
     Admit,
     Degraded,
     Died,
-    Failed,
     PeerDown,
     Release,
+    RequestFailed,
     RouterFailed,
     StepEvents,
 )
@@ -153,7 +153,7 @@ class ClientLoop:
             match decode_report(record):
                 case StepEvents() as events:
                     self._step(events)
-                case Failed(handle, error):
+                case RequestFailed(handle, error):
                     if (active := self._requests.get(handle)) is not None:
                         self._end(active, "error", error)
                 case Degraded(handle):

@@ -62,7 +62,7 @@ FINISHES: tuple[FinishReason, ...] = ("stop", "stop", "length")
 """Reason by index; index 0 stands for a request that goes on."""
 
 
-class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
+class RequestFailed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
     """A request cannot go on at this subserver."""
 
     handle: int
@@ -94,4 +94,4 @@ class Died(msgspec.Struct, frozen=True, array_like=True, tag="died"):
 
 
 Command = Admit | Release | PeerDown | Stop
-Report = StepEvents | Failed | Degraded | RouterFailed | Died
+Report = StepEvents | RequestFailed | Degraded | RouterFailed | Died

@@ -28,7 +28,7 @@ class MeasuredPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     high_ms: float
 
 
-class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MeasuringConditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a profile came about.
 
     batches: sizes that were measured; those in between are interpolated. extend_tokens: tokens for
@@ -51,7 +51,7 @@ class LatencyProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Latencies of the models of a group, in the group's order. measured: None if by hand."""
 
     models: list[ProfileModel]
-    measured: Measured | None = None
+    measured: MeasuringConditions | None = None
     format: Literal["trserve-latency-1"] = FORMAT
 
 

@@ -36,7 +36,7 @@ _PATIENCE_S = 30.0
 
 
 class ProcessHost:
-    """See `Host`. Processes are watched from `start` on; when one of a model's dies, all do."""
+    """A `Host` of processes, watched from `start` on; when one of a model's dies, all do."""
 
     def __init__(self, plan: GroupPlan) -> None:
         self._config = plan.config
@@ -74,7 +74,7 @@ class ProcessHost:
         return [[child.pid for child in team] for team in self.teams]
 
     def start(self) -> None:
-        """See `Host`."""
+        """Run the loops."""
         for index, team in enumerate(self.teams):
             death = _Death(index, team, self.shared, self.reports)
             for child in team:
@@ -85,7 +85,7 @@ class ProcessHost:
                 watcher.start()
 
     def join(self) -> None:
-        """See `Host`."""
+        """Wait until all have ended, after each was sent `Stop`, and free what there is."""
         for watcher, child in self._watchers:
             watcher.join(_PATIENCE_S)
             if watcher.is_alive():

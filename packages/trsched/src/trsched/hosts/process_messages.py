@@ -13,7 +13,8 @@ from trsched.plan.config import GroupConfig
 class Task(msgspec.Struct, frozen=True, tag="task"):
     """What the new process is: rank `rank` of model `index`.
 
-    reports: name of the group's ring. block: descriptor of the memory that all subservers share.
+    reports: name of the group's ring.
+    block: descriptor of the memory that all subservers share.
     meeting_port: of this host, where the model's ranks find one another; 0 for a model of one rank.
     """
 
@@ -32,7 +33,10 @@ class LoadProgress(msgspec.Struct, frozen=True, tag="progress"):
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """The engine is loaded. inbox: name of the process's ring."""
+    """The engine is loaded.
+
+    inbox: name of the process's ring.
+    """
 
     inbox: str
 
@@ -45,7 +49,11 @@ class LoadFailed(msgspec.Struct, frozen=True, tag="failed"):
 
 
 class Run(msgspec.Struct, frozen=True, tag="run"):
-    """All are ready. inboxes: rings of the subservers. followers: of this model's further ranks."""
+    """All are ready.
+
+    inboxes: rings of the subservers.
+    followers: of this model's further ranks.
+    """
 
     inboxes: list[str]
     followers: list[str]

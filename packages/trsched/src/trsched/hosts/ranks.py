@@ -66,7 +66,9 @@ _decoder = msgspec.msgpack.Decoder(list[Call])
 
 
 class LeaderEngine:
-    """Rank 0's engine; see `Engine`. followers: a ring for each other rank, read by `follow`.
+    """Rank 0's engine, an `Engine` like any other to its subserver.
+
+    followers: a ring for each other rank, read by `follow`.
 
     Only a step can't go ahead without the others. So calls before it wait for it and travel in its
     record, which is sent before rank 0 steps itself; a long prompt goes out at once, for the others
@@ -84,38 +86,41 @@ class LeaderEngine:
         self._tokens_held_back = 0
 
     def start(self, token_ids: Sequence[int], sampling: SamplingParams) -> int:
-        """See `Engine`."""
+        """A new sequence holding `token_ids`, not yet run. Raises EngineError when none is free."""
         seq = self._engine.start(token_ids, sampling)
         self._hold_back(StartCall(list(token_ids), sampling, seq), len(token_ids))
         return seq
 
     def append(self, seq: int, token_ids: Sequence[int]) -> None:
-        """See `Engine`."""
+        """Tokens that join the next forward, on the kept KV."""
         self._engine.append(seq, token_ids)
         self._hold_back(AppendCall(seq, list(token_ids)), len(token_ids))
 
     def step(self, seqs: Sequence[int]) -> StepResult:
-        """See `Engine`. Also raises EngineError when a follower takes no calls any more."""
+        """Run every token not yet run of `seqs` and sample one token each.
+
+        Also raises EngineError when a follower takes no calls any more.
+        """
         self._held_back.append(StepCall(list(seqs)))
         self._send()
         return self._engine.step(seqs)
 
     def truncate(self, seq: int, length: int) -> None:
-        """See `Engine`."""
+        """Keep the first `length` tokens."""
         self._engine.truncate(seq, length)
         self._hold_back(TruncateCall(seq, length))
 
     def release(self, seq: int) -> None:
-        """See `Engine`."""
+        """Forget the sequence and free its KV."""
         self._engine.release(seq)
         self._hold_back(ReleaseCall(seq))
 
     def capacity(self) -> Capacity:
-        """See `Engine`."""
+        """What is there and what is used."""
         return self._engine.capacity()
 
     def close(self) -> None:
-        """See `Engine`."""
+        """Free everything; no call may follow."""
         try:
             self._held_back.append(CloseCall())
             self._send()

@@ -39,7 +39,10 @@ _GROUP_ENDS_S = 2.0
 
 
 def main(connection: int) -> int:
-    """Load, serve, end; the exit status. connection: descriptor of the channel to the group."""
+    """Load, serve, end; the exit status.
+
+    connection: descriptor of the channel to the group.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):  # sent to all when a terminal or unit stops:
         signal.signal(number, signal.SIG_IGN)  # they are for the group, which drains first
     channel = Channel(Connection(connection))
@@ -97,8 +100,9 @@ def _subserver(plan: GroupPlan, task: Task, engine: Engine, inbox: PeerRing, run
 class _Lifeline:
     """Ends this process when the group's ends, however it does, and leaves no segment behind.
 
-    reports: name of the group's ring. inbox: this process's, once there is one. runs: gets the
-    group's word to start.
+    reports: name of the group's ring.
+    inbox: this process's, once there is one.
+    runs: gets the group's word to start.
     """
 
     def __init__(self, channel: Channel, reports: str) -> None:

@@ -49,13 +49,13 @@ class DelayedBatching:
         self._stats = stats
 
     def begin(self, waiting: int, *, at_once: bool = False) -> bool:
-        """See `BatchStart`."""
+        """Whether a batch of the `waiting` requests starts now."""
         threshold = self._thresholds.at(self._active.routed)[self._index]
         self._stats.threshold = threshold
         return at_once or may_start(waiting, threshold)
 
     def end(self, waiting: int) -> None:
-        """See `BatchStart`."""
+        """The step is over, or there was none; so many requests wait now."""
 
 
 class TurnTaking:
@@ -71,14 +71,14 @@ class TurnTaking:
         self._own = own
 
     def begin(self, waiting: int, *, at_once: bool = False) -> bool:
-        """See `BatchStart`."""
+        """Whether a batch of the `waiting` requests starts now."""
         if self._own.begin(waiting, at_once=at_once):
             return self._turns.take(self._index)
         self._turns.leave(self._index)  # it may have queued for requests that have ended since
         return False
 
     def end(self, waiting: int) -> None:
-        """See `BatchStart`."""
+        """The step is over, or there was none; so many requests wait now."""
         self._turns.leave(self._index)
         self._own.end(waiting)
 
@@ -92,10 +92,10 @@ class LockstepStart:
         self._active = active
 
     def begin(self, waiting: int, *, at_once: bool = False) -> bool:
-        """See `BatchStart`."""
+        """Whether a batch of the `waiting` requests starts now."""
         del at_once  # it steps with all others
         return self._lockstep.begin(self._index, waiting, self._active.value)
 
     def end(self, waiting: int) -> None:
-        """See `BatchStart`."""
+        """The step is over, or there was none; so many requests wait now."""
         self._lockstep.end(self._index, waiting)

@@ -20,7 +20,10 @@ from trsched.wire.peers import Peers
 
 @dataclass(frozen=True, slots=True)
 class StepBatch:
-    """Requests of one step by their engine sequence. fresh: one of them reads all tokens anew."""
+    """Requests of one step by their engine sequence.
+
+    fresh: one of them reads all tokens anew.
+    """
 
     requests: dict[int, LocalRequest]
     fresh: bool

@@ -24,7 +24,10 @@ _MOST_ERRORS_REPORTED = 16
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A hand-off that may be sent. loc: tokens that the request has at the peer then."""
+    """A hand-off that may be sent.
+
+    loc: tokens that the request has at the peer then.
+    """
 
     record: bytes
     loc: int
@@ -35,7 +38,9 @@ class RouterGuard:
 
     Only RouterFailedError leaves these calls (also where the router calls `sys.exit`, which would
     else end the thread without a word), and no state of a request has changed then: the caller asks
-    `forgive` what becomes of the request. forgiving: it goes on, degraded.
+    `forgive` what becomes of the request.
+
+    forgiving: it goes on, degraded.
     """
 
     def __init__(

@@ -55,8 +55,8 @@ class Effort:
     """How much time a prediction may take.
 
     chain_states: a larger Markov chain isn't solved; steps are rounded by up to 1 % to fit it.
-    least_mixing: below it the chain of models with devices of their own isn't solved: that
-        takes ever longer the more seldom requests are handed over.
+    least_mixing: below it the chain of models with devices of their own isn't solved: that takes
+        ever longer the more seldom requests are handed over.
     search_tokens: tokens of each simulation that compares thresholds.
     tokens: tokens of each simulation whose throughput is reported.
     """

@@ -26,8 +26,10 @@ _MEASURED_OVER_S = 2.0
 class Tuner:
     """`poll` it a few times a second, from one thread.
 
-    counters: of every subserver. largest_batch: most requests of a step. shared_device: whether the
-    models take turns on one device. changed: called after thresholds may have changed.
+    counters: of every subserver.
+    largest_batch: most requests of a step.
+    shared_device: whether the models take turns on one device.
+    changed: called after thresholds may have changed.
     """
 
     def __init__(

@@ -21,7 +21,11 @@ _WARM_UP = (3, 1)  # steps that don't count, in the first round and in later one
 
 @dataclass(frozen=True, slots=True)
 class MeasurementPlan:
-    """What to measure. context: tokens that each sequence holds. steps: that count, a point."""
+    """What to measure.
+
+    context: tokens that each sequence holds.
+    steps: that count, a point.
+    """
 
     batches: Sequence[int]
     context: int
@@ -52,7 +56,8 @@ def measure(
 ) -> list[MeasuredPoint]:
     """Time steps of `engine`, whose sequences always hold `context` tokens before a step.
 
-    prompt: token ids, at least one. advanced: called after each point of each round.
+    prompt: token ids, at least one.
+    advanced: called after each point of each round.
     """
     ids = _repeated(prompt, wanted.context + max(EXTEND_TOKENS))
     seqs = [engine.start(ids[: wanted.context], sampling) for _ in range(wanted.batches[-1])]

@@ -31,7 +31,9 @@ Counts = defaultdict[tuple[str, str], float]
 
 
 class MetricsLog(msgspec.Struct, frozen=True):
-    """A server's life so far. steps: requests' steps that were counted, by model.
+    """A server's life so far.
+
+    steps: requests' steps that were counted, by model.
 
     models: mean latencies by batch size, what was read in these steps included. Sizes that did not
     occur are interpolated.

@@ -26,7 +26,7 @@ from typing import Any
 
 import trcore
 from benchmarks.parts.endless_group import configuration, endless_group
-from trserve.tune.routing_flow import one_token_visits
+from trsched.tuning.routing_flow import one_token_visits
 
 STEP_MS = (6.0, 27.9)
 HIGH, LOW = 0.35, 0.02

@@ -241,11 +241,9 @@ def test_without_a_living_model() -> None:
     group.close()
 
 
-def test_a_model_thought_dead_for_its_full_inbox_ends_with_the_group(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("trsched.wire.patient_push.PATIENCE_S", 0.01)
-    group, (engine,) = gate_group(profile_config("fixed", models=1, max_active=2))
+def test_a_model_thought_dead_for_its_full_inbox_ends_with_the_group() -> None:
+    config = profile_config("fixed", models=1, max_active=2)
+    group, (engine,) = gate_group(config, patience_s=0.01)
     engine.hold()
     group.submit(request(1))
     engine.wait_for(lambda engine: engine.entered == 1)

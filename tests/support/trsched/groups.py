@@ -11,6 +11,7 @@ from trsched.hosts.thread_host import ThreadHost
 from trsched.plan.check import check_group
 from trsched.plan.config import GroupConfig, ProfileModel, group_config
 from trsched.request import GenerateRequest, SamplingParams
+from trsched.wire.patient_push import PATIENCE_S
 
 
 def profile_config(
@@ -49,14 +50,16 @@ def profile_config(
     )
 
 
-def gate_group(config: GroupConfig, sequences: int | None = None) -> tuple[Group, list[GateEngine]]:
+def gate_group(
+    config: GroupConfig, sequences: int | None = None, *, patience_s: float = PATIENCE_S
+) -> tuple[Group, list[GateEngine]]:
     """A started group of gate engines, all open."""
     plan = check_group(config)
     engines = []
     for i, model in enumerate(config.models):
         assert isinstance(model, ProfileModel)
         engines.append(GateEngine(model, i, sequences or plan.kv.sequences, plan.kv.context))
-    return Group(plan, ThreadHost(plan, engines)), engines
+    return Group(plan, ThreadHost(plan, engines), patience_s=patience_s), engines
 
 
 def request(

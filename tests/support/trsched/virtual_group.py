@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from trsched.loops.starts import DelayedStarts
+from trsched.loops.batch_start import DelayedBatching
 from trsched.shared.active_count import ActiveCount
 from trsched.shared.counters import SubserverStats
 from trsched.shared.step_counters import StepCounters
@@ -59,7 +59,7 @@ class VirtualGroup:
                 changed=lambda: None,
             )
         self._starts = [
-            DelayedStarts(i, self.thresholds, self._active, stats)
+            DelayedBatching(i, self.thresholds, self._active, stats)
             for i, stats in enumerate(self._stats)
         ]
         self._waiting: list[list[Request]] = [[] for _ in latencies]

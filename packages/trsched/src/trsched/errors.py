@@ -8,7 +8,8 @@ class TrschedError(Exception):
 class ConfigError(TrschedError):
     """A configuration that cannot be served.
 
-    field: dotted path of the offending setting, e.g. `models[1].path`. message: what is wrong.
+    field: dotted path of the offending setting, e.g. `models[1].path`.
+    message: what is wrong.
     """
 
     def __init__(self, field: str, message: str) -> None:

@@ -25,6 +25,8 @@ from trsched.plan.config import GroupConfig
 from trsched.request import FinishReason, GenerateRequest
 from trsched.shared.counters import GroupStatus
 from trsched.tuning.group_tuner import tuner_thread
+from trsched.tuning.tuner_thread import POLL_S
+from trsched.wire.patient_push import PATIENCE_S
 
 
 def _say_nothing(line: str) -> None:
@@ -35,6 +37,13 @@ class Group:
     """Subservers, wherever they run, and the client loop.
 
     `submit` and `abort` may be called from any thread and never block on a model.
+
+    plan: what was checked, not yet started.
+    host: the subservers, loaded.
+    deliver: gets the events of all streams.
+    report: gets lines for people.
+    patience_s: a model that takes no message for so long is dead.
+    tuner_poll_s: seconds between the tuner's looks at what has happened.
     """
 
     def __init__(
@@ -43,6 +52,9 @@ class Group:
         host: Host,
         deliver: Deliver = deliver_to_streams,
         report: Report = _say_nothing,
+        *,
+        patience_s: float = PATIENCE_S,
+        tuner_poll_s: float = POLL_S,
     ) -> None:
         self.config = plan.config
         self.plan = plan
@@ -64,8 +76,9 @@ class Group:
             on_router_error=lambda index, error: report(
                 f"the router of model {index} {names[index]} failed: {error}"
             ),
+            patience_s=patience_s,
         )
-        self._tuner = tuner_thread(plan, host.shared, host.inboxes, report)
+        self._tuner = tuner_thread(plan, host.shared, host.inboxes, report, tuner_poll_s)
         host.start()
         self._client_loop.start()
         if self._tuner is not None:

@@ -17,7 +17,9 @@ MAX_LOGPROBS = 20
 class SamplingParams(msgspec.Struct, frozen=True, array_like=True):
     """How a model's logits become a token.
 
-    temperature: 0 is greedy. top_p: nucleus mass in (0, 1]. top_k: 0 keeps all tokens.
+    temperature: 0 is greedy.
+    top_p: nucleus mass in (0, 1].
+    top_k: 0 keeps all tokens.
     seed: 64-bit unsigned; the same seed gives the same tokens whatever else is being served.
     logprobs: number of top alternatives (0 … 20) to report with each token, None for none at all.
     """
@@ -64,11 +66,13 @@ class ModelSampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class GenerateRequest(msgspec.Struct, frozen=True):
     """One response to generate.
 
-    request_id: the caller's id, for logs only. stop_token_ids: tokens that end the response (and
-    are not part of its text). timeout_s: seconds from submission until the request ends with
-    reason `deadline`; None for no limit. threshold: the request's own value of the router's
-    `threshold_setting`; None: the router's. only: index of the one model that writes it all, as if
-    the group had no other and no router; it ends with that model, whatever `on_peer_death` says.
+    request_id: the caller's id, for logs only.
+    stop_token_ids: tokens that end the response (and are not part of its text).
+    timeout_s: seconds from submission until the request ends with reason `deadline`; None for no
+        limit.
+    threshold: the request's own value of the router's `threshold_setting`; None: the router's.
+    only: index of the one model that writes it all, as if the group had no other and no router; it
+        ends with that model, whatever `on_peer_death` says.
     """
 
     request_id: str
@@ -89,7 +93,11 @@ class TokenLogprobs(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class TokenEvent(msgspec.Struct, frozen=True, gc=False):
-    """One committed token. position: 0 is the first output token. model: index in the group."""
+    """One committed token.
+
+    position: 0 is the first output token.
+    model: index in the group.
+    """
 
     position: int
     token_id: int
@@ -100,8 +108,10 @@ class TokenEvent(msgspec.Struct, frozen=True, gc=False):
 class FinalEvent(msgspec.Struct, frozen=True, gc=False):
     """The one last event of every request.
 
-    handoffs: hand-offs among models. degraded: a model died and the others finished alone, or the
-    router failed and the request went on without it. error: what went wrong, for reason `error`.
+    handoffs: hand-offs among models.
+    degraded: a model died and the others finished alone, or the router failed and the request went
+        on without it.
+    error: what went wrong, for reason `error`.
     """
 
     reason: FinishReason

@@ -19,6 +19,7 @@ from trsched.errors import EngineError
 from trsched.hosts.ranks import LeaderEngine, follow
 from trsched.plan.config import ProfileModel
 from trsched.request import SamplingParams
+from trsched.wire.patient_push import PATIENCE_S
 
 SEQUENCES, CONTEXT = 3, 64
 
@@ -75,10 +76,17 @@ def follow_until_error(engine: Noting, ring: PeerRing) -> None:
 class Team:
     """A leader and followers in threads, which start when told."""
 
-    def __init__(self, ranks: int, ring_bytes: int = 1 << 16, **sizes: int) -> None:
+    def __init__(
+        self,
+        ranks: int,
+        ring_bytes: int = 1 << 16,
+        *,
+        patience_s: float = PATIENCE_S,
+        **sizes: int,
+    ) -> None:
         self.engines = [Noting(**sizes) for _ in range(ranks)]
         self.rings = [PeerRing.heap(ring_bytes) for _ in range(ranks - 1)]
-        self.leader = LeaderEngine(self.engines[0], self.rings)
+        self.leader = LeaderEngine(self.engines[0], self.rings, patience_s)
         self.threads = [
             threading.Thread(target=follow_until_error, args=pair)
             for pair in zip(self.engines[1:], self.rings, strict=True)
@@ -177,9 +185,8 @@ def test_ranks_that_differ_are_an_error() -> None:
     assert team.engines[1].closed
 
 
-def test_a_follower_that_takes_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trsched.wire.patient_push.PATIENCE_S", 0.01)
-    team = Team(2, 1 << 10)
+def test_a_follower_that_takes_nothing_is_an_error() -> None:
+    team = Team(2, 1 << 10, patience_s=0.01)
     seq = team.leader.start([1], SamplingParams())
 
     def step_for_ever() -> None:

@@ -19,8 +19,8 @@ from trsched.wire.codec import encode_report
 from trsched.wire.messages import (
     Admit,
     Degraded,
-    Failed,
     Release,
+    RequestFailed,
     RouterFailed,
 )
 
@@ -99,14 +99,14 @@ def test_reports_of_what_has_ended_are_ignored(desk: Desk) -> None:
     desk.loop.abort(stream, "abort")
     desk.report(step(handle, 0))
     assert desk.delivered[stream] == [token(0), FinalEvent("abort")]
-    desk.report(step(handle, 1, finish=1), Failed(handle, "late"))
+    desk.report(step(handle, 1, finish=1), RequestFailed(handle, "late"))
     assert desk.delivered[stream] == [token(0), FinalEvent("abort")]
     assert all(desk.admit()[1] != handle for _ in range(3)), "slots come back, handles don't"
 
 
 def test_failure_of_a_request(desk: Desk) -> None:
     stream, handle = desk.admit()
-    desk.report(Failed(handle, "router failed: x"))
+    desk.report(RequestFailed(handle, "router failed: x"))
     assert desk.delivered[stream] == [FinalEvent("error", error="router failed: x")]
     assert desk.inbox(0) == desk.inbox(1) == [Release(handle)]
 

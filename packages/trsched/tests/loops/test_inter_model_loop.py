@@ -14,7 +14,7 @@ from trsched.request import ModelSampling, SamplingParams
 from trsched.shared.counters import SubserverStats
 from trsched.shared.step_counters import StepCounters
 from trsched.wire.codec import GROUP, HandOff, decode_report
-from trsched.wire.messages import Admit, Failed, Report
+from trsched.wire.messages import Admit, Report, RequestFailed
 from trsched.wire.peers import Peers
 
 PROMPT = [1, 2, 3]
@@ -68,7 +68,7 @@ def test_a_peer_may_not() -> None:
     scene = Scene()
     scene.receive(1, [*PROMPT, 10])
     (failed,) = scene.reported()
-    assert failed == Failed(0, "hand-off reaches 4 tokens, 5 are known here")
+    assert failed == RequestFailed(0, "hand-off reaches 4 tokens, 5 are known here")
     assert scene.table.get(0) is None
 
 

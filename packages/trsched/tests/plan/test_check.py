@@ -152,4 +152,6 @@ def test_a_file_that_is_no_model(tmp_path: Path, content: bytes) -> None:
 
 
 def test_groups_of_the_tests_are_good() -> None:
-    check_group(profile_config("me", models=3))
+    plan = check_group(profile_config("me", models=3))
+    assert [router.n_models for router in plan.routers] == [3, 3, 3]
+    assert plan.max_active == 8

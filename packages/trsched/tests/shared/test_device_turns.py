@@ -8,7 +8,7 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trsched.loops.starts import TurnStarts
+from trsched.loops.batch_start import TurnTaking
 from trsched.shared.arena import Arena
 from trsched.shared.device_turns import DeviceTurns
 
@@ -89,7 +89,7 @@ class Always:
 def test_who_has_nothing_to_do_any_more_is_not_waited_for() -> None:
     """Its requests ended while it queued."""
     queue = Queue(3)
-    starts = [TurnStarts(index, queue.turns, Always()) for index in range(3)]
+    starts = [TurnTaking(index, queue.turns, Always()) for index in range(3)]
     assert starts[0].begin(1)
     assert not starts[1].begin(1)
     assert not starts[2].begin(1)

@@ -9,21 +9,27 @@ import pytest
 from tests.support.trsched.groups import profile_config, request
 from tests.support.waiting import until
 from trsched.group import Group
+from trsched.hosts.process_host import ProcessHost
+from trsched.hosts.thread_host import ThreadHost
+from trsched.plan.check import check_group
 from trsched.shared.active_count import ActiveCount
 from trsched.shared.counters import SubserverStats, TuningStatus
 from trsched.shared.step_counters import StepCounters
-from trsched.tuning import tuner_thread
-from trsched.tuning.tuner_thread import TunerThread
+from trsched.tuning.tuner_thread import POLL_S, TunerThread
 
 LONG = 250
+POLL_AT_ONCE_S = 1e-4
 STATS = [SubserverStats(name, StepCounters(2, 4)) for name in ("small", "large")]
 
 
-def tuned_group(**settings: Any) -> Group:
-    config = profile_config(
-        "bernoulli", {"p": 0.4}, delayed_batching="auto", step_ms=0.5, max_active=4, **settings
+def tuned_group(tuner_poll_s: float = POLL_S, **settings: Any) -> Group:
+    plan = check_group(
+        profile_config(
+            "bernoulli", {"p": 0.4}, delayed_batching="auto", step_ms=0.5, max_active=4, **settings
+        )
     )
-    return Group.open(config)
+    host: type[ProcessHost | ThreadHost] = ProcessHost if plan.config.in_processes else ThreadHost
+    return Group(plan, host.open(plan, lambda line: None), tuner_poll_s=tuner_poll_s)
 
 
 @pytest.mark.parametrize("processes", [False, True], ids=["threads", "processes"])
@@ -105,13 +111,10 @@ class Scripted:
             raise ValueError("no opinion")
 
 
-def reports_of(
-    tuner: Scripted, polls: int, monkeypatch: pytest.MonkeyPatch, active: int = 4
-) -> list[str]:
-    monkeypatch.setattr(tuner_thread, "POLL_S", 1e-4)
+def reports_of(tuner: Scripted, polls: int, active: int = 4) -> list[str]:
     count, lines = ActiveCount(), list[str]()
     count.change(active, routed=True)
-    thread = TunerThread(tuner, count, STATS, lines.append)  # type: ignore[arg-type]
+    thread = TunerThread(tuner, count, STATS, lines.append, POLL_AT_ONCE_S)  # type: ignore[arg-type]
     thread.start()
     until(lambda: tuner.polls >= polls or bool(lines))
     if tuner.status is not None:
@@ -132,22 +135,21 @@ def opinion(predicted: float) -> TuningStatus:
     )
 
 
-def test_a_loss_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    (line,) = reports_of(Scripted(opinion(100.0)), 200, monkeypatch)
+def test_a_loss_is_reported_once() -> None:
+    (line,) = reports_of(Scripted(opinion(100.0)), 200)
     assert "large alone" in line
     assert "300" in line
 
 
-def test_no_loss_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert reports_of(Scripted(opinion(400.0)), 200, monkeypatch) == []
-    assert reports_of(Scripted(opinion(100.0)), 200, monkeypatch, active=0) == []
+def test_no_loss_no_report() -> None:
+    assert reports_of(Scripted(opinion(400.0)), 200) == []
+    assert reports_of(Scripted(opinion(100.0)), 200, active=0) == []
 
 
 def test_a_tuner_that_has_failed_says_nothing_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it believed would be on the metrics page for ever, as if it still held."""
-    monkeypatch.setattr(tuner_thread, "POLL_S", 1e-4)
     tuner, lines = Scripted(opinion(400.0)), list[str]()
-    thread = TunerThread(tuner, ActiveCount(), STATS, lines.append)  # type: ignore[arg-type]
+    thread = TunerThread(tuner, ActiveCount(), STATS, lines.append, POLL_AT_ONCE_S)  # type: ignore[arg-type]
     assert thread.status is not None
     monkeypatch.setattr(tuner, "poll", None)  # calling it raises
     thread.start()
@@ -159,9 +161,9 @@ def test_a_tuner_that_has_failed_says_nothing_any_more(monkeypatch: pytest.Monke
 def test_a_tuner_that_fails_is_reported_and_serving_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (line,) = reports_of(Scripted(None), 1, monkeypatch)
+    (line,) = reports_of(Scripted(None), 1)
     assert line == "delayed batching is no longer tuned: no opinion"
-    monkeypatch.setattr("trsched.tuning.tuner.optimum", None)  # calling it raises
+    monkeypatch.setattr("trsched.tuning.tuner.Throughput", None)  # calling it raises
     group = tuned_group()
     streams = [group.submit(request(seed, LONG)) for seed in range(12)]
     assert [len(stream.result()[0]) for stream in streams] == [LONG] * 12
@@ -169,9 +171,8 @@ def test_a_tuner_that_fails_is_reported_and_serving_goes_on(
 
 
 @pytest.mark.parametrize("processes", [False, True], ids=["threads", "processes"])
-def test_tuning_ends_with_a_model(processes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuner_thread, "POLL_S", 1e-3)
-    group = tuned_group(processes=processes)
+def test_tuning_ends_with_a_model(processes: bool) -> None:
+    group = tuned_group(tuner_poll_s=1e-3, processes=processes)
     streams = [group.submit(request(seed, LONG)) for seed in range(8)]
     until(lambda: group.status().tuning is not None)
     group.host.inboxes[1].push(b"this is no record")

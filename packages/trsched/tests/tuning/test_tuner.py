@@ -13,7 +13,7 @@ from tests.support.trsched.virtual_group import Route, VirtualGroup
 from trsched.shared.counters import TuningStatus
 from trsched.shared.step_counters import StepCounters
 from trsched.shared.thresholds import Thresholds
-from trsched.tuning.optimum import Optimum
+from trsched.tuning.throughput import Effort, Prediction, Situation
 from trsched.tuning.tuner import Tuner
 
 SMALL, LARGE = 6.0e-3, 27.9e-3
@@ -179,11 +179,18 @@ def test_subservers_hear_of_other_thresholds_for_every_n(monkeypatch: pytest.Mon
         shared_device=False,
         changed=lambda: heard.append(tuple(thresholds.at(8))),
     )
-    found = {4: (1, 1), 8: (1, 5)}
-    monkeypatch.setattr(
-        "trsched.tuning.tuner.optimum",
-        lambda situation, present: Optimum(found[situation.active], 2.0, 1.0),
-    )
+
+    class Scripted:
+        """Twice as fast with these thresholds as with any other."""
+
+        def __init__(self, situation: Situation, effort: Effort, start: Sequence[int]) -> None:
+            best = {4: (1, 1), 8: (1, 5)}[situation.active]
+            self.best = Prediction(best, 2.0, "chain")
+
+        def of(self, thresholds: tuple[int, ...]) -> Prediction:
+            return Prediction(thresholds, 1.0, "chain")
+
+    monkeypatch.setattr("trsched.tuning.tuner.Throughput", Scripted)
     for seconds, active in ((0.01, 8), (0.05, 4)):  # latencies move: all is solved again, for 4
         for each in counters:
             each.moved([(0, 0), (1, 0)])

@@ -32,10 +32,10 @@ from trsched.wire.messages import (
     Command,
     Degraded,
     Died,
-    Failed,
     PeerDown,
     Release,
     Report,
+    RequestFailed,
     RouterFailed,
     StepEvents,
     Stop,
@@ -91,7 +91,7 @@ REPORTS = st.one_of(
         TOKENS,
         st.dictionaries(st.integers(0, 30), LOGPROBS, max_size=3),
     ),
-    st.builds(Failed, HANDLES, st.text()),
+    st.builds(RequestFailed, HANDLES, st.text()),
     st.builds(Degraded, HANDLES),
     st.builds(RouterFailed, st.integers(0, 9), st.text()),
     st.builds(Died, st.integers(0, 9), st.text()),
@@ -196,7 +196,7 @@ def test_foreign_version_is_named(record: bytes, version: int) -> None:
 
 def test_a_record_in_the_wrong_ring() -> None:
     with pytest.raises(CodecError, match="kind"):
-        decode_inbound(encode_report(Failed(1, "x")))
+        decode_inbound(encode_report(RequestFailed(1, "x")))
     with pytest.raises(CodecError, match="kind"):
         decode_report(encode_command(Stop()))
 

@@ -17,7 +17,7 @@ from tests.support.trserve.virtual_engines import (
 from trsched.plan.check import check_group
 from trsched.plan.config import group_config
 from trserve.cli.main import main
-from trserve.tune.latency_measurement import Measurement, extend_token_ms, step_ms_by_size
+from trserve.tune.latency_measurement import MeasurementPlan, extend_token_ms, step_ms_by_size
 from trserve.tune.latency_profile import MeasuredPoint, read_profile
 
 __all__ = ["simulated", "virtual_engines"]  # fixtures
@@ -137,7 +137,7 @@ def test_noise_gives_no_negative_cost():
 
 @pytest.mark.parametrize("steps", [1, 3, 4, 7, 24])
 def test_rounds_add_up(steps):
-    assert sum(Measurement([1], 8, steps).steps_by_round) == steps
+    assert sum(MeasurementPlan([1], 8, steps).steps_by_round) == steps
 
 
 @pytest.mark.models

@@ -194,7 +194,7 @@ def test_ctrl_c(capsys, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("trserve.tune.threshold_tuning.Throughput", interrupted)
+    monkeypatch.setattr("trsched.tuning.threshold_study.Throughput", interrupted)
     assert main(["tune", *REFERENCE, "--plot", str(tmp_path / "tune.png")]) == 130
     assert capsys.readouterr().out == ""
     assert not list(tmp_path.iterdir())

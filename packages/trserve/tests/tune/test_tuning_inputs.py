@@ -16,12 +16,8 @@ from trsched.errors import ConfigError
 from trsched.plan.config import ProfileModel
 from trsched.shared.counters import GroupStatus, SubserverStats
 from trsched.shared.step_counters import StepCounters
-from trserve.server.metrics.group_collector import GroupCollector
-from trserve.tune.group_throughput import GroupTraffic
-from trserve.tune.inputs import TrafficOptions, traffic
-from trserve.tune.latency_profile import read_profile
-from trserve.tune.metrics_log import fetch_metrics, parse_metrics
-from trserve.tune.routing_flow import (
+from trsched.tuning.group_traffic import GroupTraffic
+from trsched.tuning.routing_flow import (
     RoutingFlow,
     both_sides,
     checked,
@@ -29,6 +25,10 @@ from trserve.tune.routing_flow import (
     tokens_read_per_step,
     with_rate,
 )
+from trserve.server.metrics.group_collector import GroupCollector
+from trserve.tune.inputs import TrafficOptions, traffic
+from trserve.tune.latency_profile import read_profile
+from trserve.tune.metrics_log import fetch_metrics, parse_metrics
 
 RATES = st.floats(0.01, 1.0)
 

@@ -22,8 +22,9 @@ from trsched.request import SamplingParams, TokenLogprobs
 class EngineSpec:
     """What an engine is.
 
-    fingerprint: of tokenizer and vocabulary; all models of a group share it. context_length: tokens
-    a sequence can hold at most. provides: outputs it can show a router.
+    fingerprint: of tokenizer and vocabulary; all models of a group share it.
+    context_length: tokens a sequence can hold at most.
+    provides: outputs it can show a router.
     """
 
     name: str
@@ -50,9 +51,11 @@ class StepResult:
     """Outputs of one step.
 
     seqs: the sequences that sampled a token; one still ingesting a long prompt is absent and wants
-    another step. sampled: `[len(seqs)]` int64. next_token_ids: the same for the router, on the
-    engine's device. logprobs: per sequence, None where not asked for. duration: seconds the step
-    took (virtual seconds under a virtual clock).
+        another step.
+    sampled: `[len(seqs)]` int64.
+    next_token_ids: the same for the router, on the engine's device.
+    logprobs: per sequence, None where not asked for.
+    duration: seconds the step took (virtual seconds under a virtual clock).
     """
 
     seqs: Sequence[int]

@@ -10,7 +10,7 @@ import numpy as np
 from trsched.models.llamacpp_library import api
 
 
-class Batch:
+class LlamaBatch:
     """A `llama_batch` over numpy arrays, filled by slices."""
 
     def __init__(self, size: int) -> None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from trrouters import LogitsOutput, Need
 from trsched.engines.base import Capacity, EngineSpec, StepResult
 from trsched.engines.embedding_table import EmbeddingTable
-from trsched.engines.llama_batch import Batch
+from trsched.engines.llama_batch import LlamaBatch
 from trsched.engines.sampling import sample, token_logprobs
 from trsched.engines.tensors import to_tensors
 from trsched.errors import EngineError
@@ -43,7 +43,10 @@ class _Sequence:
 
 
 class LlamaCppEngine:
-    """One GGUF model. needs: what the router reads."""
+    """One GGUF model.
+
+    needs: what the router reads.
+    """
 
     def __init__(
         self,
@@ -70,7 +73,7 @@ class LlamaCppEngine:
         self._model = library.load_model(path, gpu_layers=gpu_layers)
         self._context = self._open_context(sequences, context, threads)
         self._memory = api.llama_get_memory(self._context)
-        self._batch = Batch(self._batch_tokens + sequences)
+        self._batch = LlamaBatch(self._batch_tokens + sequences)
         self._sequences = [_Sequence(SamplingParams(), [], free=True) for _ in range(sequences)]
         self._free = list(range(sequences))  # a heap: low ids first, so that batches have few gaps
         self.spec = EngineSpec(
@@ -108,7 +111,7 @@ class LlamaCppEngine:
         return pointer
 
     def start(self, token_ids: Sequence[int], sampling: SamplingParams) -> int:
-        """See `Engine`."""
+        """A new sequence holding `token_ids`, not yet run. Raises EngineError when none is free."""
         if not self._free:
             raise EngineError(f"{self.spec.name}: no free sequence")
         seq = heappop(self._free)
@@ -116,11 +119,14 @@ class LlamaCppEngine:
         return seq
 
     def append(self, seq: int, token_ids: Sequence[int]) -> None:
-        """See `Engine`."""
+        """Tokens that join the next forward, on the kept KV."""
         self._sequences[seq].waiting.extend(token_ids)
 
     def step(self, seqs: Sequence[int]) -> StepResult:
-        """See `Engine`. One `llama_decode`; two when hidden states are wanted and a prompt ends."""
+        """Run every token not yet run of `seqs` and sample one token each.
+
+        One `llama_decode`; two when hidden states are wanted and a prompt ends.
+        """
         began = time.perf_counter()
         work = self._plan(seqs)
         if self._hidden_wanted:
@@ -133,7 +139,7 @@ class LlamaCppEngine:
         return self._collect(done, began)
 
     def truncate(self, seq: int, length: int) -> None:
-        """See `Engine`."""
+        """Keep the first `length` tokens."""
         sequence = self._sequences[seq]
         del sequence.waiting[max(0, length - sequence.ran) :]
         if length < sequence.ran:
@@ -141,7 +147,7 @@ class LlamaCppEngine:
             sequence.ran = length
 
     def release(self, seq: int) -> None:
-        """See `Engine`."""
+        """Forget the sequence and free its KV."""
         sequence = self._sequences[seq]
         if sequence.free:
             raise EngineError(f"{self.spec.name}: sequence {seq} released twice")
@@ -150,7 +156,7 @@ class LlamaCppEngine:
         heappush(self._free, seq)
 
     def capacity(self) -> Capacity:
-        """See `Engine`."""
+        """What is there and what is used."""
         total = len(self._sequences)
         return Capacity(
             sequences=total,
@@ -160,7 +166,7 @@ class LlamaCppEngine:
         )
 
     def close(self) -> None:
-        """See `Engine`."""
+        """Free everything; no call may follow."""
         if self._context is not None:
             api.llama_free(self._context)
             self._context = None

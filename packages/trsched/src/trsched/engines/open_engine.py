@@ -32,8 +32,9 @@ def open_engine(
 ) -> Engine:
     """Load model `index` of a group. Raises EngineError or ConfigError.
 
-    needs: outputs it must show; default: what the model's router reads. rank: which part of a model
-    that several processes share, and meeting_port: where these find one another on this host.
+    needs: outputs it must show; default: what the model's router reads.
+    rank: which part of a model that several processes share.
+    meeting_port: where these find one another on this host.
     """
     model = plan.config.models[index]
     vocabulary = plan.vocabularies[index]

@@ -67,7 +67,7 @@ class ProfileEngine:
         )
 
     def start(self, token_ids: Sequence[int], sampling: SamplingParams) -> int:
-        """See `Engine`."""
+        """A new sequence holding `token_ids`, not yet run. Raises EngineError when none is free."""
         if not self._free:
             raise EngineError(f"{self.spec.name}: no free sequence")
         seq = self._free.pop()
@@ -77,11 +77,11 @@ class ProfileEngine:
         return seq
 
     def append(self, seq: int, token_ids: Sequence[int]) -> None:
-        """See `Engine`."""
+        """Tokens that join the next forward, on the kept KV."""
         self._tokens(seq).extend(token_ids)
 
     def step(self, seqs: Sequence[int]) -> StepResult:
-        """See `Engine`."""
+        """Run every token not yet run of `seqs` and sample one token each."""
         lengths = [len(self._tokens(seq)) for seq in seqs]
         ingested = sum(length - self._ran[seq] for seq, length in zip(seqs, lengths, strict=True))
         latencies = self._model.step_ms
@@ -102,24 +102,24 @@ class ProfileEngine:
         return StepResult(list(seqs), sampled, sampled, LogitsOutput(), logprobs, duration)
 
     def truncate(self, seq: int, length: int) -> None:
-        """See `Engine`."""
+        """Keep the first `length` tokens."""
         del self._tokens(seq)[length:]
         self._ran[seq] = min(self._ran[seq], length)
 
     def release(self, seq: int) -> None:
-        """See `Engine`."""
+        """Forget the sequence and free its KV."""
         self._tokens(seq)
         self._held[seq] = None
         self._ran[seq] = 0
         self._free.append(seq)
 
     def capacity(self) -> Capacity:
-        """See `Engine`."""
+        """What is there and what is used."""
         total = len(self._held)
         return Capacity(total, total - len(self._free), total * self._context, sum(self._ran))
 
     def close(self) -> None:
-        """See `Engine`."""
+        """Free everything; no call may follow."""
 
     def _tokens(self, seq: int) -> list[int]:
         held = self._held[seq]

@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 
 from trcore import PeerRing, remove_stale_segments
-from trsched.hosts.process_messages import Channel, Failed, Message, Run, Task
+from trsched.hosts.process_messages import Channel, LoadFailed, Message, Run, Task
 
 _MODULE = "trsched.hosts.subserver_process"
 
@@ -65,7 +65,7 @@ class ChildProcess:
         with suppress(EOFError, OSError):
             while self.channel.connection.poll():
                 message = self.channel.receive()
-                if isinstance(message, Failed):
+                if isinstance(message, LoadFailed):
                     return message.error
         status = self.wait()
         if status < 0:

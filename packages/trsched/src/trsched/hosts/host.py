@@ -17,8 +17,9 @@ REPORTS_BYTES = 1 << 20
 class Host(Protocol):
     """Subservers with their engines loaded, and what connects them with the group.
 
-    inboxes: a ring a subserver, for the group to write into. reports: the ring that the group
-    reads; a subserver that ends otherwise than by `Stop` is `Died` there, whoever writes that.
+    inboxes: a ring a subserver, for the group to write into.
+    reports: the ring that the group reads; a subserver that ends otherwise than by `Stop` is `Died`
+        there, whoever writes that.
     """
 
     @property

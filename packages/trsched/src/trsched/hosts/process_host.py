@@ -14,10 +14,10 @@ from trsched.hosts.child_process import ChildProcess
 from trsched.hosts.host import REPORTS_BYTES, Report
 from trsched.hosts.process_messages import (
     ENDED,
-    Failed,
     Joined,
+    LoadFailed,
+    LoadProgress,
     Message,
-    Progress,
     Ready,
     Run,
     Task,
@@ -36,7 +36,7 @@ _PATIENCE_S = 30.0
 
 
 class ProcessHost:
-    """See `Host`. Processes are watched from `start` on; when one of a model's dies, all do."""
+    """A `Host` of processes, watched from `start` on; when one of a model's dies, all do."""
 
     def __init__(self, plan: GroupPlan) -> None:
         self._config = plan.config
@@ -74,7 +74,7 @@ class ProcessHost:
         return [[child.pid for child in team] for team in self.teams]
 
     def start(self) -> None:
-        """See `Host`."""
+        """Run the loops."""
         for index, team in enumerate(self.teams):
             death = _Death(index, team, self.shared, self.reports)
             for child in team:
@@ -85,7 +85,7 @@ class ProcessHost:
                 watcher.start()
 
     def join(self) -> None:
-        """See `Host`."""
+        """Wait until all have ended, after each was sent `Stop`, and free what there is."""
         for watcher, child in self._watchers:
             watcher.join(_PATIENCE_S)
             if watcher.is_alive():
@@ -140,15 +140,15 @@ class ProcessHost:
             if isinstance(message, Ready):
                 child.inbox = PeerRing.attach(message.inbox)
         except (EOFError, OSError):  # it has ended
-            message = Failed(None, child.last_words())
+            message = LoadFailed(None, child.last_words())
         match message:
-            case Progress(line):
+            case LoadProgress(line):
                 if rank == 0:
                     report(line)
             case Ready():
                 part = f", rank {rank}" if self._config.models[index].ranks > 1 else ""
                 report(f"model {index} {name}{part}: process {child.pid}")
-            case Failed(field, error):
+            case LoadFailed(field, error):
                 raise ConfigError(
                     field or f"models[{index}]",
                     error if field else f"{name!r} cannot be loaded: {error}",

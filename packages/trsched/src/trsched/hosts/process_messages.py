@@ -13,7 +13,8 @@ from trsched.plan.config import GroupConfig
 class Task(msgspec.Struct, frozen=True, tag="task"):
     """What the new process is: rank `rank` of model `index`.
 
-    reports: name of the group's ring. block: descriptor of the memory that all subservers share.
+    reports: name of the group's ring.
+    block: descriptor of the memory that all subservers share.
     meeting_port: of this host, where the model's ranks find one another; 0 for a model of one rank.
     """
 
@@ -25,19 +26,22 @@ class Task(msgspec.Struct, frozen=True, tag="task"):
     meeting_port: int
 
 
-class Progress(msgspec.Struct, frozen=True, tag="progress"):
+class LoadProgress(msgspec.Struct, frozen=True, tag="progress"):
     """A line for people about loading."""
 
     line: str
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """The engine is loaded. inbox: name of the process's ring."""
+    """The engine is loaded.
+
+    inbox: name of the process's ring.
+    """
 
     inbox: str
 
 
-class Failed(msgspec.Struct, frozen=True, tag="failed"):
+class LoadFailed(msgspec.Struct, frozen=True, tag="failed"):
     """The process ends. field: of the configuration that is at fault, None for the engine's."""
 
     field: str | None
@@ -45,7 +49,11 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
 
 class Run(msgspec.Struct, frozen=True, tag="run"):
-    """All are ready. inboxes: rings of the subservers. followers: of this model's further ranks."""
+    """All are ready.
+
+    inboxes: rings of the subservers.
+    followers: of this model's further ranks.
+    """
 
     inboxes: list[str]
     followers: list[str]
@@ -55,7 +63,7 @@ class Joined(msgspec.Struct, frozen=True, tag="joined"):
     """The process holds its peers' rings: from now on it may do without any of them."""
 
 
-Message = Task | Progress | Ready | Failed | Run | Joined
+Message = Task | LoadProgress | Ready | LoadFailed | Run | Joined
 
 ENDED, DIED = 0, 1
 """Exit statuses of the process: after `Stop`, and on an error that the group has been told."""

@@ -20,9 +20,9 @@ from trsched.hosts.process_messages import (
     DIED,
     ENDED,
     Channel,
-    Failed,
     Joined,
-    Progress,
+    LoadFailed,
+    LoadProgress,
     Ready,
     Run,
     Task,
@@ -39,7 +39,10 @@ _GROUP_ENDS_S = 2.0
 
 
 def main(connection: int) -> int:
-    """Load, serve, end; the exit status. connection: descriptor of the channel to the group."""
+    """Load, serve, end; the exit status.
+
+    connection: descriptor of the channel to the group.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):  # sent to all when a terminal or unit stops:
         signal.signal(number, signal.SIG_IGN)  # they are for the group, which drains first
     channel = Channel(Connection(connection))
@@ -52,7 +55,7 @@ def main(connection: int) -> int:
         engine = open_engine(
             plan,
             task.index,
-            lambda line: channel.send(Progress(line)),
+            lambda line: channel.send(LoadProgress(line)),
             rank=task.rank,
             meeting_port=task.meeting_port,
         )
@@ -67,10 +70,10 @@ def main(connection: int) -> int:
         subserver.run()
         return ENDED if subserver.stats.alive else DIED
     except ConfigError as error:
-        channel.send(Failed(error.field, error.message))
+        channel.send(LoadFailed(error.field, error.message))
     except (EngineError, OSError) as error:
         with suppress(OSError):  # the group may have ended
-            channel.send(Failed(None, str(error)))
+            channel.send(LoadFailed(None, str(error)))
     finally:
         lifeline.let_end()
     return DIED
@@ -97,8 +100,9 @@ def _subserver(plan: GroupPlan, task: Task, engine: Engine, inbox: PeerRing, run
 class _Lifeline:
     """Ends this process when the group's ends, however it does, and leaves no segment behind.
 
-    reports: name of the group's ring. inbox: this process's, once there is one. runs: gets the
-    group's word to start.
+    reports: name of the group's ring.
+    inbox: this process's, once there is one.
+    runs: gets the group's word to start.
     """
 
     def __init__(self, channel: Channel, reports: str) -> None:

@@ -18,7 +18,7 @@ from trsched.wire.peers import Peers
 
 
 class ThreadHost:
-    """See `Host`. An engine must let go of the interpreter while it steps."""
+    """A `Host` of threads. An engine must let go of the interpreter while it steps."""
 
     def __init__(self, plan: GroupPlan, engines: Sequence[Engine]) -> None:
         self.inboxes = [PeerRing.heap(plan.inbox_bytes) for _ in engines]
@@ -52,11 +52,11 @@ class ThreadHost:
         return cls(plan, engines)
 
     def start(self) -> None:
-        """See `Host`."""
+        """Run the loops."""
         for thread in self._threads:
             thread.start()
 
     def join(self) -> None:
-        """See `Host`."""
+        """Wait until all have ended, after each was sent `Stop`, and free what there is."""
         for thread in self._threads:
             thread.join()

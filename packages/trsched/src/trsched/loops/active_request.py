@@ -12,9 +12,11 @@ from trsched.request import Event, FinishReason, TokenEvent
 class ActiveRequest:
     """Committed tokens of all subservers, put in order of position.
 
-    owner: the subserver that has the request now. tokens: committed in order, from position 0.
-    events: not yet delivered. end: how many tokens the response has and why it ends there, once a
-    subserver, `ended_by`, has said so; tokens before that may still be on their way.
+    owner: the subserver that has the request now.
+    tokens: committed in order, from position 0.
+    events: not yet delivered.
+    end: how many tokens the response has and why it ends there, once a subserver, `ended_by`, has
+        said so; tokens before that may still be on their way.
     """
 
     stream: Stream

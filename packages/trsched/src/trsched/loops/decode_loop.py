@@ -14,13 +14,16 @@ from trsched.loops.request_table import RequestTable
 from trsched.loops.router_guard import RouterGuard
 from trsched.request import TokenLogprobs
 from trsched.shared.counters import SubserverStats
-from trsched.wire.messages import Failed, StepEvents
+from trsched.wire.messages import RequestFailed, StepEvents
 from trsched.wire.peers import Peers
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Requests of one step by their engine sequence. fresh: one of them reads all tokens anew."""
+class StepBatch:
+    """Requests of one step by their engine sequence.
+
+    fresh: one of them reads all tokens anew.
+    """
 
     requests: dict[int, LocalRequest]
     fresh: bool
@@ -48,7 +51,7 @@ class DecodeLoop:
         self._peers = peers
         self._stats = stats
 
-    def start(self) -> Batch | None:
+    def start(self) -> StepBatch | None:
         """The next batch: everything ready that has or gets KV, or None when there is nothing."""
         ready = self._table.ready
         batch: dict[int, LocalRequest] = {}
@@ -63,9 +66,9 @@ class DecodeLoop:
             if req.arrived_ns:
                 self._stats.handoff_seconds.observe((now - req.arrived_ns) * 1e-9)
                 req.arrived_ns = 0
-        return Batch(batch, fresh) if batch else None
+        return StepBatch(batch, fresh) if batch else None
 
-    def step(self, batch: Batch) -> StepResult:
+    def step(self, batch: StepBatch) -> StepResult:
         """Run the engine."""
         result = self._engine.step(list(batch.requests))
         self._stats.steps += 1
@@ -73,7 +76,7 @@ class DecodeLoop:
         self._stats.step_seconds.observe(result.duration)
         return result
 
-    def finish(self, batch: Batch, result: StepResult) -> None:
+    def finish(self, batch: StepBatch, result: StepResult) -> None:
         """Route every request that sampled a token; commit and report what stays or is kept."""
         began = time.perf_counter()
         requests = tuple(batch.requests[seq] for seq in result.seqs)
@@ -153,7 +156,7 @@ class DecodeLoop:
 
     def _fail(self, req: LocalRequest, error: str) -> None:
         self._table.end(req.rid)
-        self._peers.report(Failed(req.rid, error))
+        self._peers.report(RequestFailed(req.rid, error))
 
 
 class _Rows:

@@ -11,7 +11,7 @@ from trsched.loops.request_table import RequestTable
 from trsched.loops.router_guard import RouterGuard
 from trsched.shared.counters import SubserverStats
 from trsched.wire.codec import GROUP, HandOff
-from trsched.wire.messages import Admit, Command, Failed, PeerDown, Release
+from trsched.wire.messages import Admit, Command, PeerDown, Release, RequestFailed
 from trsched.wire.peers import Peers
 
 
@@ -79,4 +79,4 @@ class InterModelLoop:
 
     def _fail(self, handle: int, error: str) -> None:
         self._table.end(handle)
-        self._peers.report(Failed(handle, error))
+        self._peers.report(RequestFailed(handle, error))

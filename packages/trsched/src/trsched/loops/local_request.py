@@ -34,10 +34,11 @@ class PeerLocs(Sequence[int]):
 class LocalRequest:
     """Implements `trrouters.RoutedRequest`.
 
-    seq: the engine's sequence, None while it has none. given: tokens of the request that the
-    engine's sequence holds. arrived_ns: when the hand-off that brought it was decided, 0 once it
-    has run. degraded: the router failed here and the request went on. stays: it never leaves this
-    model, whatever the router says.
+    seq: the engine's sequence, None while it has none.
+    given: tokens of the request that the engine's sequence holds.
+    arrived_ns: when the hand-off that brought it was decided, 0 once it has run.
+    degraded: the router failed here and the request went on.
+    stays: it never leaves this model, whatever the router says.
     """
 
     __slots__ = (

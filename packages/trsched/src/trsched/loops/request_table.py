@@ -16,9 +16,10 @@ class RequestTable:
     `ready` requests (state running) wait for the next batch in order of arrival; pending ones keep
     their KV until it is needed elsewhere. The PendingTable holds states, generations and anchors,
     so that a message for a request that has ended finds a dead handle and does no harm.
+
     staying: how many never leave this model; they are always ready.
-    sampling: the model's own, which every sequence of it is started with. keep_kv: whether a
-    pending request keeps its KV.
+    sampling: the model's own, which every sequence of it is started with.
+    keep_kv: whether a pending request keeps its KV.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ from trsched.loops.local_request import LocalRequest
 from trsched.loops.request_table import RequestTable
 from trsched.shared.counters import SubserverStats
 from trsched.wire.codec import CodecError
-from trsched.wire.messages import Degraded, Failed, RouterFailed
+from trsched.wire.messages import Degraded, RequestFailed, RouterFailed
 from trsched.wire.peers import Peers
 
 _LONGEST_ERROR = 300
@@ -24,7 +24,10 @@ _MOST_ERRORS_REPORTED = 16
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A hand-off that may be sent. loc: tokens that the request has at the peer then."""
+    """A hand-off that may be sent.
+
+    loc: tokens that the request has at the peer then.
+    """
 
     record: bytes
     loc: int
@@ -35,7 +38,9 @@ class RouterGuard:
 
     Only RouterFailedError leaves these calls (also where the router calls `sys.exit`, which would
     else end the thread without a word), and no state of a request has changed then: the caller asks
-    `forgive` what becomes of the request. forgiving: it goes on, degraded.
+    `forgive` what becomes of the request.
+
+    forgiving: it goes on, degraded.
     """
 
     def __init__(
@@ -98,7 +103,7 @@ class RouterGuard:
         """Let the request go on without the router, marked degraded, or end it: which of them."""
         if not self._forgiving:
             self._table.end(req.rid)
-            self._peers.report(Failed(req.rid, f"router failed: {error}"))
+            self._peers.report(RequestFailed(req.rid, f"router failed: {error}"))
             return False
         # At once and not with the step's rows: a peer's report of the end may overtake those.
         if not req.degraded:

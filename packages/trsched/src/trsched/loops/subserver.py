@@ -11,11 +11,11 @@ during a step cannot join it anyway.
 from __future__ import annotations
 
 from trsched.engines.base import Engine
+from trsched.loops.batch_start import batch_start
 from trsched.loops.decode_loop import DecodeLoop
 from trsched.loops.inter_model_loop import InterModelLoop
 from trsched.loops.request_table import RequestTable
 from trsched.loops.router_guard import RouterGuard
-from trsched.loops.starts import starts_of
 from trsched.plan.check import GroupPlan
 from trsched.shared.state import SharedState
 from trsched.wire.codec import decode_inbound
@@ -39,7 +39,7 @@ class Subserver:
         self._engine = engine
         self._inbox = peers.inbox
         self._peers = peers
-        self._starts = starts_of(index, shared)
+        self._batch_start = batch_start(index, shared)
         self._table = RequestTable(
             plan.max_active,
             router.n_models,
@@ -62,7 +62,7 @@ class Subserver:
                 pass
         except BaseException as error:  # noqa: BLE001 - reported, not swallowed
             self.stats.alive = False
-            self._starts.end(0)
+            self._batch_start.end(0)
             self._peers.report(Died(self.index, f"{type(error).__name__}: {error}"))
         finally:
             self._engine.close()
@@ -72,12 +72,12 @@ class Subserver:
         if not self._take_messages():
             return False
         stepped = False
-        if self._starts.begin(len(self._table.ready), at_once=self._table.staying > 0):
+        if self._batch_start.begin(len(self._table.ready), at_once=self._table.staying > 0):
             batch = self._decode.start()
             if batch is not None:
                 self._decode.finish(batch, self._decode.step(batch))
                 stepped = True
-            self._starts.end(len(self._table.ready))
+            self._batch_start.end(len(self._table.ready))
         self._table.record_states()
         if not stepped:
             self._inbox.wait(None)

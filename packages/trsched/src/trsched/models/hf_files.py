@@ -26,8 +26,9 @@ _NOT_WANTED = ("consolidated*", "original/*")
 class HfFiles:
     """What is on this machine of one checkpoint.
 
-    config: what its config.json says; None: nothing is known. folder: it, its tokenizer and, if
-    `weights`, its weights; None: they are on the hub. config_folder: has config.json at least.
+    config: what its config.json says; None: nothing is known.
+    folder: it, its tokenizer and, if `weights`, its weights; None: they are on the hub.
+    config_folder: has config.json at least.
     """
 
     config: HfConfig | None

@@ -14,7 +14,8 @@ class Vocabulary(Protocol):
     """Tokens of a model.
 
     fingerprint: of what each id means, equal for all models that can hand over to each other.
-    stop_ids: tokens that end a turn or a text. hidden_size: 0 if unknown.
+    stop_ids: tokens that end a turn or a text.
+    hidden_size: 0 if unknown.
     """
 
     name: str

@@ -25,7 +25,10 @@ _LARGEST_INBOX = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """What a group will be. paths: models' files and folders (None for models without)."""
+    """What a group will be.
+
+    paths: models' files and folders (None for models without).
+    """
 
     config: GroupConfig
     vocabularies: tuple[Vocabulary, ...]
@@ -61,7 +64,10 @@ class GroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What `check` found. kv, max_active: None where a part of `unchecked` would be needed."""
+    """What `check` found.
+
+    kv, max_active: None where a part of `unchecked` would be needed.
+    """
 
     config: GroupConfig
     models: tuple[ModelFacts, ...]

@@ -45,12 +45,15 @@ class LlamaCppModel(
 ):
     """A GGUF file on llama.cpp.
 
-    path: file, or `package://PACKAGE/FILE` for package data. quantize: requantise once to this type
-    (e.g. Q4_0), cached. threads: CPU threads of a step (0: all cores). gpu_layers: layers on the
-    GPU. threshold: B, requests that must wait before a batch starts. batch_tokens: most tokens a
-    forward takes (chunked prefill). deferral_row: the LM head's last row is no token but Co-LLM's
-    deferral logit, split off before softmax and sampling. sampling: values that replace the
-    request's own for the tokens that this model makes.
+    path: file, or `package://PACKAGE/FILE` for package data.
+    quantize: requantise once to this type (e.g. Q4_0), cached.
+    threads: CPU threads of a step (0: all cores).
+    gpu_layers: layers on the GPU.
+    threshold: B, requests that must wait before a batch starts.
+    batch_tokens: most tokens a forward takes (chunked prefill).
+    deferral_row: the LM head's last row is no token but Co-LLM's deferral logit, split off before
+        softmax and sampling.
+    sampling: values that replace the request's own for the tokens that this model makes.
     """
 
     name: str
@@ -79,9 +82,11 @@ class ProfileModel(
     """No weights: step times from a latency profile, tokens from a seeded process.
 
     step_ms: latency of a decode step at batch sizes 1, 2, … (the last value holds beyond).
-    extend_token_ms: added for each further token a step ingests. eos_rate: probability that a token
-    is the end of the response. kv_bytes_per_token: for the memory budget. sampling: taken but, like
-    a request's, without effect: of these settings the tokens depend on the seed alone.
+    extend_token_ms: added for each further token a step ingests.
+    eos_rate: probability that a token is the end of the response.
+    kv_bytes_per_token: for the memory budget.
+    sampling: taken but, like a request's, without effect: of these settings the tokens depend on
+        the seed alone.
     """
 
     name: str
@@ -118,25 +123,26 @@ class RouterConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class GroupConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The models that cooperate, in order (index 0 is the entry), and what they share.
 
-    context: most tokens (prompt and output) of one request. kv_memory: bytes for the KV of all
-    models together, split so that all hold the same number of tokens; `auto` (groups of sglang
-    models): what the GPUs have left beside the weights. max_active: requests served at once
-    (default: as many as the KV holds at full context; more is allowed, pending KV is then
-    reclaimed under pressure). max_queue: requests that may wait for admission. overlap: let models
-    of one machine step at the same time (off: they take turns on all cores).
+    context: most tokens (prompt and output) of one request.
+    kv_memory: bytes for the KV of all models together, split so that all hold the same number of
+        tokens; `auto` (groups of sglang models): what the GPUs have left beside the weights.
+    max_active: requests served at once (default: as many as the KV holds at full context; more is
+        allowed, pending KV is then reclaimed under pressure).
+    max_queue: requests that may wait for admission.
+    overlap: let models of one machine step at the same time (off: they take turns on all cores).
     load_format: of all sglang models, in place of their own.
     on_peer_death: whether a pair's requests go on with the model that is left, or fail.
-    mode: `routed`, or one that routing is compared with (see `modes`). delayed_batching: `auto`
-    finds the thresholds B while it serves (each model's `threshold` is where it starts), `fixed`
-    keeps those, `off` starts every batch at once. execution: `async`, or `lockstep`: the models
-    synchronise at every step. handoff: `resume` keeps a request's KV while it is at a peer,
-    `readmit` frees it at once and computes it anew. (`lockstep` and `readmit` are there to show
-    what the other is worth.)
+    mode: `routed`, or one that routing is compared with (see `modes`).
+    delayed_batching: `auto` finds the thresholds B while it serves (each model's `threshold` is
+        where it starts), `fixed` keeps those, `off` starts every batch at once.
+    execution: `async`, or `lockstep`: the models synchronise at every step.
+    handoff: `resume` keeps a request's KV while it is at a peer, `readmit` frees it at once and
+        computes it anew. (`lockstep` and `readmit` are there to show what the other is worth.)
     on_router_error: whether a request that the router fails on ends with an error, or goes on,
-    marked degraded, in the model it is in (the next token is routed as ever). A bad `entry` ends
-    its request in any case: no model has it yet.
+        marked degraded, in the model it is in (the next token is routed as ever). A bad `entry`
+        ends its request in any case: no model has it yet.
     processes: give every model a process of its own instead of a thread; where one runs on sglang
-    they have them in any case.
+        they have them in any case.
     """
 
     name: str

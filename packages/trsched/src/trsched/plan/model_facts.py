@@ -24,9 +24,12 @@ from trsched.plan.sglang_model import KV_DTYPE_BYTES, SglangModel
 class ModelFacts:
     """One model. None and 0: not known, as its files are not on this machine.
 
-    identity: for routers trained for certain models. path: its file or folder. size: ids that it
-    can sample. kv_bytes_per_token: over all ranks. rank_memory: on GPUs (sglang only; empty where
-    not known). unchecked: what of its files could not be looked at, for people.
+    identity: for routers trained for certain models.
+    path: its file or folder.
+    size: ids that it can sample.
+    kv_bytes_per_token: over all ranks.
+    rank_memory: on GPUs (sglang only; empty where not known).
+    unchecked: what of its files could not be looked at, for people.
     """
 
     identity: ModelIdentity

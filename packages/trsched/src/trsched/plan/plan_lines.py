@@ -10,7 +10,11 @@ from trsched.plan.kv_budget import KvPlan
 def plan_lines(
     config: GroupConfig, kv: KvPlan | None, max_active: int | None, memory: tuple[RankMemory, ...]
 ) -> list[str]:
-    """A line each. kv, max_active: None where not known. memory: of ranks on GPUs."""
+    """A line each.
+
+    kv, max_active: None where not known.
+    memory: of ranks on GPUs.
+    """
     lines = [f"router {config.router.name} {config.router.settings or ''}".rstrip()]
     for i, model in enumerate(config.models):
         pool = "KV not known"

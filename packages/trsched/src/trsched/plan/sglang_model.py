@@ -80,15 +80,18 @@ class SglangModel(
     """A Hugging Face checkpoint on SGLang.
 
     path: folder, `package://PACKAGE/FOLDER`, or the model's name on the Hugging Face hub
-    (OWNER/NAME), of which `revision` is a branch, tag or commit. tp: tensor-parallel ranks, each a
-    process on a GPU of its own. gpus: which GPUs, one for each rank (default: 0, 1, …: models share
-    GPUs unless told otherwise). dtype: `auto` is what the checkpoint says. load_format: `dummy`
-    makes weights up, for measuring without a download: tokens are then bytes, not the
-    tokenizer's. quantization: SGLang's name for it, where the checkpoint does not say. threshold:
-    B, requests that must wait before a batch starts. deferral_row: the LM head's last row is no
-    token but Co-LLM's deferral logit, split off before softmax and sampling. sampling: values that
-    replace the request's own for the tokens that this model makes. server_args: more of SGLang's
-    own arguments, as in its `ServerArgs`.
+        (OWNER/NAME), of which `revision` is a branch, tag or commit.
+    tp: tensor-parallel ranks, each a process on a GPU of its own.
+    gpus: which GPUs, one for each rank (default: 0, 1, …: models share GPUs unless told otherwise).
+    dtype: `auto` is what the checkpoint says.
+    load_format: `dummy` makes weights up, for measuring without a download: tokens are then bytes,
+        not the tokenizer's.
+    quantization: SGLang's name for it, where the checkpoint does not say.
+    threshold: B, requests that must wait before a batch starts.
+    deferral_row: the LM head's last row is no token but Co-LLM's deferral logit, split off before
+        softmax and sampling.
+    sampling: values that replace the request's own for the tokens that this model makes.
+    server_args: more of SGLang's own arguments, as in its `ServerArgs`.
     """
 
     name: str

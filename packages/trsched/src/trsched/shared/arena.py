@@ -16,7 +16,8 @@ class Arena:
     """Whoever takes the same kinds in the same order from the same block gets the same memory.
 
     block: zeroes at first, mapped by all who share it; None for memory of this process alone.
-    is_new: this process gives what it takes its first values. used: bytes taken so far.
+    is_new: this process gives what it takes its first values.
+    used: bytes taken so far.
     """
 
     def __init__(self, block: mmap | None = None, *, is_new: bool = True) -> None:

@@ -45,7 +45,8 @@ class SubserverStats(Structure):
     """State of one subserver.
 
     handoff_seconds: from the routing decision at the sender to the start of the batch that contains
-    the request here. handoff_ready_seconds: the same up to the moment the request waits here.
+        the request here.
+    handoff_ready_seconds: the same up to the moment the request waits here.
     router_errors: calls of route, send and receive that failed, those for single rows included.
     """
 
@@ -112,11 +113,15 @@ class SubserverStats(Structure):
 class TuningStatus:
     """What the tuner knows and expects; speeds in committed tokens a second.
 
-    active: the N that this is for. routing[i][j]: estimated probability that a step of model i ends
-    with its request at model j. step_seconds[i]: estimated seconds of a step of model i by batch
-    size, from 1 to N. thresholds: B by model. predicted, measured: with these; measured over the
-    last seconds. alone: predicted for each model if it served all requests by itself. Requests that
-    are bound to one model don't count in any of these.
+    active: the N that this is for.
+    routing[i][j]: estimated probability that a step of model i ends with its request at model j.
+    step_seconds[i]: estimated seconds of a step of model i by batch size, from 1 to N.
+    thresholds: B by model.
+    predicted: with these.
+    measured: over the last seconds.
+    alone: predicted for each model if it served all requests by itself.
+
+    Requests that are bound to one model don't count in any of these.
     """
 
     active: int
@@ -130,8 +135,10 @@ class TuningStatus:
 
 @dataclass(slots=True)
 class GroupStatus:
-    """A snapshot of a group. queued: requests not yet admitted; active: admitted, not yet ended.
+    """A snapshot of a group.
 
+    queued: requests not yet admitted.
+    active: admitted, not yet ended.
     tuning: what delayed batching goes by, None unless it is tuned while serving.
     """
 

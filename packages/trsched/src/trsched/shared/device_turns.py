@@ -16,7 +16,9 @@ class DeviceTurns:
     barriers; taking turns is faster (the article's non-overlap batching). A plain lock would let
     one model's loop take its turn again before the other, already waiting, wakes up.
 
-    mutex: excludes all who share the arena. wake: makes a model's loop ask again.
+    mutex: excludes all who share the arena.
+    wake: makes a model's loop ask again.
+
     Each change is one store, so whoever is killed leaves a queue in order, though still in it:
     `leave` on its behalf.
     """

@@ -15,8 +15,10 @@ class Lockstep:
     One model steps at a time, and only once every active request waits in some model. The last
     model with any goes first: its requests come back before the models before it go on.
 
-    mutex: excludes all who share the arena. wake: makes a model's loop ask again. Each change is
-    sound by itself, so a model that is killed only has to be ended on its behalf.
+    mutex: excludes all who share the arena.
+    wake: makes a model's loop ask again.
+
+    Each change is sound by itself, so a model that is killed only has to be ended on its behalf.
     """
 
     def __init__(

@@ -18,8 +18,10 @@ from trsched.shared.thresholds import Thresholds
 class SharedState:
     """Each part has one writer, but for turns and lockstep, which the mutex protects.
 
-    mutex: excludes all who use the arena's memory. wake: makes a model's loop look again. turns:
-    None unless the models share a device. lockstep: None unless execution is lockstep.
+    mutex: excludes all who use the arena's memory.
+    wake: makes a model's loop look again.
+    turns: None unless the models share a device.
+    lockstep: None unless execution is lockstep.
     """
 
     def __init__(

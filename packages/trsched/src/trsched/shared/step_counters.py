@@ -12,10 +12,11 @@ class StepCounters:
     """Only ever grows; written by the subserver, read by the tuner and the metrics page.
 
     moves[j]: steps of requests that ended with the request at model j (steps of a batch of b count
-    b; requests that are bound to one model don't count). tokens[j]: those of them that committed a
-    token. batches[b], seconds[b]: turns that stepped b requests, and what they took from the step
-    to the last hand-off; turns that took in a new request, one whose KV had been reclaimed, or a
-    part of a prompt don't count.
+        b; requests that are bound to one model don't count).
+    tokens[j]: those of them that committed a token.
+    batches[b], seconds[b]: turns that stepped b requests, and what they took from the step to the
+        last hand-off; turns that took in a new request, one whose KV had been reclaimed, or a part
+        of a prompt don't count.
     """
 
     def __init__(self, models: int, largest_batch: int, arena: Arena | None = None) -> None:

@@ -14,6 +14,7 @@ class Thresholds:
 
     Read by every subserver at every turn; written by the tuner, if there is one. A reader may see a
     row that is partly the old one: whoever writes wakes the readers afterwards.
+
     start: what holds where nothing else was found, lowered where few requests are active.
     """
 

@@ -8,7 +8,7 @@ from trcore import PeerRing
 from trsched.plan.check import GroupPlan
 from trsched.shared.state import SharedState
 from trsched.tuning.tuner import Tuner
-from trsched.tuning.tuner_thread import TunerThread
+from trsched.tuning.tuner_thread import POLL_S, TunerThread
 
 
 def tuner_thread(
@@ -16,10 +16,13 @@ def tuner_thread(
     shared: SharedState,
     inboxes: Sequence[PeerRing],
     report: Callable[[str], None],
+    poll_s: float = POLL_S,
 ) -> TunerThread | None:
     """What tunes the group's thresholds, not yet started (None: they stay as configured).
 
-    inboxes: the subservers'. report: gets what the tuner has to say.
+    inboxes: the subservers'.
+    report: gets what the tuner has to say.
+    poll_s: seconds between its looks at what has happened.
     """
     config = plan.config
     models = len(config.models)
@@ -37,4 +40,4 @@ def tuner_thread(
         shared_device=not config.overlap,
         changed=wake_all,
     )
-    return TunerThread(tuner, shared.active, shared.stats, report)
+    return TunerThread(tuner, shared.active, shared.stats, report, poll_s)

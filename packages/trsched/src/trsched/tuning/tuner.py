@@ -12,8 +12,8 @@ from trsched.shared.counters import TuningStatus
 from trsched.shared.step_counters import StepCounters
 from trsched.shared.thresholds import Thresholds
 from trsched.tuning.latency_estimate import LatencyEstimate
-from trsched.tuning.optimum import Optimum, Situation, optimum
 from trsched.tuning.routing_estimate import RoutingEstimate
+from trsched.tuning.throughput import LIVE, Prediction, Situation, Throughput
 
 WORTH_SWITCHING = 1.01
 """Other thresholds are taken when they are predicted to be better by this factor."""
@@ -26,8 +26,10 @@ _MEASURED_OVER_S = 2.0
 class Tuner:
     """`poll` it a few times a second, from one thread.
 
-    counters: of every subserver. largest_batch: most requests of a step. shared_device: whether the
-    models take turns on one device. changed: called after thresholds may have changed.
+    counters: of every subserver.
+    largest_batch: most requests of a step.
+    shared_device: whether the models take turns on one device.
+    changed: called after thresholds may have changed.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class Tuner:
         self._latency = [LatencyEstimate(largest_batch) for _ in range(models)]
         self._measured = _Rate()
         self._solved_for: Situation | None = None
-        self._found: dict[int, Optimum] = {}
+        self._found: dict[int, Prediction] = {}
         self.status: TuningStatus | None = None
 
     def poll(self, active: int, now: float) -> None:
@@ -78,10 +80,10 @@ class Tuner:
 
     def _solve(self, situation: Situation) -> None:
         present = tuple(self._thresholds.at(situation.active))
-        found = optimum(situation, present)
-        if found.predicted < found.present * WORTH_SWITCHING:
-            found = Optimum(present, found.present, found.present)
-        self._found[situation.active] = found
+        throughput = Throughput(situation, LIVE, present)
+        best, as_is = throughput.best, throughput.of(present)
+        worth_it = best.tokens_per_s >= as_is.tokens_per_s * WORTH_SWITCHING
+        self._found[situation.active] = best if worth_it else as_is
         self._thresholds.replace({n: each.thresholds for n, each in self._found.items()})
         # Also when these are the present ones: those of other N may differ, and N may be another
         # by now. Who sleeps by old thresholds while others go by new ones could sleep for ever.
@@ -94,7 +96,7 @@ class Tuner:
             routing=tuple(map(tuple, situation.routing.tolist())),
             step_seconds=tuple(tuple(curve.tolist()) for curve in situation.step_seconds),
             thresholds=found.thresholds,
-            predicted=found.predicted,
+            predicted=found.tokens_per_s,
             measured=measured,
             alone=situation.alone(),
         )

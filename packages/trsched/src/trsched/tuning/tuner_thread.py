@@ -18,8 +18,12 @@ _LOSS_RATIO = 0.9
 class TunerThread:
     """Polls between `start` and `stop`, as long as all models live and nothing fails.
 
-    stats: of the subservers. report: told once when the last model alone has been predicted to be
-    faster for ten seconds.
+    tuner: polled with the requests now active.
+    active: how many those are.
+    stats: of the subservers.
+    report: told when tuning fails, and once when the last model alone has been predicted to be
+        faster for fifty polls.
+    poll_s: seconds between polls.
     """
 
     def __init__(
@@ -28,11 +32,13 @@ class TunerThread:
         active: ActiveCount,
         stats: Sequence[SubserverStats],
         report: Callable[[str], None],
+        poll_s: float = POLL_S,
     ) -> None:
         self._tuner = tuner
         self._active = active
         self._stats = stats
         self._report = report
+        self._poll_s = poll_s
         self._losses = 0
         self._warned = False
         self._over = False
@@ -54,7 +60,7 @@ class TunerThread:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._stopping.wait(POLL_S):
+        while not self._stopping.wait(self._poll_s):
             if not all(each.alive for each in self._stats):
                 self._over = True  # with fewer models nothing that was learnt holds
                 return

@@ -32,7 +32,8 @@ class CodecError(TrschedError):
 class HandOff(NamedTuple):
     """A received PeerReq.
 
-    sender: subserver index, or GROUP. sent_ns: monotonic clock at the decision.
+    sender: subserver index, or GROUP.
+    sent_ns: monotonic clock at the decision.
     """
 
     peer_req: PeerReq

@@ -10,8 +10,8 @@ from trsched.request import FinishReason, SamplingParams, TokenLogprobs
 class Admit(msgspec.Struct, frozen=True, array_like=True, tag="admit"):
     """A new request: it waits at its entry and is pending, the prompt known, everywhere else.
 
-    threshold: its own value of the router's `threshold_setting`. stays: it never leaves its entry;
-    nobody else is told of it.
+    threshold: its own value of the router's `threshold_setting`.
+    stays: it never leaves its entry; nobody else is told of it.
     """
 
     handle: int
@@ -44,8 +44,10 @@ class StepEvents(msgspec.Struct, frozen=True, array_like=True, tag="step"):
     """One step's outcome, a row per request. All lists have the same length.
 
     positions: of the committed output token, -1 where none was committed (the hand-off dropped it).
-    owners: the subserver that has the request now. finishes: index into FINISHES. degraded: rows
-    that stayed because the peer they wanted is dead. logprobs: by row, where asked for.
+    owners: the subserver that has the request now.
+    finishes: index into FINISHES.
+    degraded: rows that stayed because the peer they wanted is dead.
+    logprobs: by row, where asked for.
     """
 
     model: int
@@ -62,7 +64,7 @@ FINISHES: tuple[FinishReason, ...] = ("stop", "stop", "length")
 """Reason by index; index 0 stands for a request that goes on."""
 
 
-class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
+class RequestFailed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
     """A request cannot go on at this subserver."""
 
     handle: int
@@ -94,4 +96,4 @@ class Died(msgspec.Struct, frozen=True, array_like=True, tag="died"):
 
 
 Command = Admit | Release | PeerDown | Stop
-Report = StepEvents | Failed | Degraded | RouterFailed | Died
+Report = StepEvents | RequestFailed | Degraded | RouterFailed | Died

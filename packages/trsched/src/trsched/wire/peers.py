@@ -9,7 +9,7 @@ from trrouters import PeerReq
 from trsched.errors import EngineError
 from trsched.wire.codec import CodecError, encode_hand_off, encode_report
 from trsched.wire.messages import Died, Report
-from trsched.wire.patient_push import TAKES_NOTHING, push_patiently
+from trsched.wire.patient_push import push_patiently, takes_nothing
 
 
 class Peers:
@@ -61,10 +61,10 @@ class Peers:
         subserver = self.subserver(peer)
         if not push_patiently(self._rings[subserver], record):
             self.mark_dead(subserver)
-            error = f"model {self._index} could not hand over: {TAKES_NOTHING}"
+            error = f"model {self._index} could not hand over: {takes_nothing()}"
             self.report(Died(subserver, error))
 
     def report(self, report: Report) -> None:
         """Tell the group. Raises EngineError if it takes nothing."""
         if not push_patiently(self._group, encode_report(report)):
-            raise EngineError(f"the group: {TAKES_NOTHING}")
+            raise EngineError(f"the group: {takes_nothing()}")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from trsched.errors import ConfigError
 from trsched.plan.config import ProfileModel
-from trserve.cli.number_lists import latencies, matrix
-from trserve.tune.group_throughput import GroupTraffic
+from trsched.tuning.group_traffic import GroupTraffic
+from trsched.tuning.routing_flow import RoutingFlow, both_sides, checked, one_token_visits
 from trserve.tune.latency_profile import LatencyProfile, read_profile
 from trserve.tune.metrics_log import MetricsLog, fetch_metrics, read_metrics
-from trserve.tune.routing_flow import RoutingFlow, both_sides, checked, one_token_visits
+from trserve.tune.number_lists import latencies, matrix
 
 _SHORTEST_MS, _LONGEST_MS = 1e-6, 1e9  # beyond, sums and quotients of them lose their meaning
 

@@ -20,8 +20,12 @@ _WARM_UP = (3, 1)  # steps that don't count, in the first round and in later one
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
-    """What to measure. context: tokens that each sequence holds. steps: that count, a point."""
+class MeasurementPlan:
+    """What to measure.
+
+    context: tokens that each sequence holds.
+    steps: that count, a point.
+    """
 
     batches: Sequence[int]
     context: int
@@ -44,7 +48,7 @@ class Measurement:
 
 def measure(
     engine: Engine,
-    measurement: Measurement,
+    wanted: MeasurementPlan,
     prompt: Sequence[int],
     sampling: SamplingParams,
     clock: Clock,
@@ -52,22 +56,21 @@ def measure(
 ) -> list[MeasuredPoint]:
     """Time steps of `engine`, whose sequences always hold `context` tokens before a step.
 
-    prompt: token ids, at least one. advanced: called after each point of each round.
+    prompt: token ids, at least one.
+    advanced: called after each point of each round.
     """
-    ids = _repeated(prompt, measurement.context + max(EXTEND_TOKENS))
-    seqs = [
-        engine.start(ids[: measurement.context], sampling) for _ in range(measurement.batches[-1])
-    ]
+    ids = _repeated(prompt, wanted.context + max(EXTEND_TOKENS))
+    seqs = [engine.start(ids[: wanted.context], sampling) for _ in range(wanted.batches[-1])]
     try:
         _run(engine, seqs)
-        seconds: dict[tuple[int, int], list[float]] = {point: [] for point in measurement.points}
-        for turn, steps in enumerate(measurement.steps_by_round):
+        seconds: dict[tuple[int, int], list[float]] = {point: [] for point in wanted.points}
+        for turn, steps in enumerate(wanted.steps_by_round):
             warm_up = _WARM_UP[min(turn, 1)]
             for (batch, tokens), taken in seconds.items():
-                suffix = ids[measurement.context :][:tokens]
+                suffix = ids[wanted.context :][:tokens]
                 for step in range(warm_up + steps):
                     for seq in seqs[:batch]:
-                        engine.truncate(seq, measurement.context)
+                        engine.truncate(seq, wanted.context)
                         engine.append(seq, suffix)
                     began = clock.now()
                     _run(engine, seqs[:batch])

@@ -28,12 +28,14 @@ class MeasuredPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     high_ms: float
 
 
-class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MeasuringConditions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a profile came about.
 
-    batches: sizes that were measured; those in between are interpolated. extend_tokens: tokens for
-    each sequence in the steps that `extend_token_ms` is fitted to. steps: for each point.
-    shared_device: the configuration has its models step by turns. points: of each model, by name.
+    batches: sizes that were measured; those in between are interpolated.
+    extend_tokens: tokens for each sequence in the steps that `extend_token_ms` is fitted to.
+    steps: for each point.
+    shared_device: the configuration has its models step by turns.
+    points: of each model, by name.
     """
 
     source: str
@@ -48,10 +50,13 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LatencyProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Latencies of the models of a group, in the group's order. measured: None if by hand."""
+    """Latencies of the models of a group, in the group's order.
+
+    measured: None if by hand.
+    """
 
     models: list[ProfileModel]
-    measured: Measured | None = None
+    measured: MeasuringConditions | None = None
     format: Literal["trserve-latency-1"] = FORMAT
 
 

@@ -11,8 +11,8 @@ import msgspec
 
 from trsched.errors import ConfigError
 from trsched.plan.config import ProfileModel
+from trsched.tuning.routing_flow import RoutingFlow, checked
 from trserve.tune.latency_measurement import by_size
-from trserve.tune.routing_flow import RoutingFlow, checked
 
 _MOVES = "trserve_subserver_moves_total"
 _TOKENS = "trserve_subserver_tokens_moved_total"
@@ -31,7 +31,9 @@ Counts = defaultdict[tuple[str, str], float]
 
 
 class MetricsLog(msgspec.Struct, frozen=True):
-    """A server's life so far. steps: requests' steps that were counted, by model.
+    """A server's life so far.
+
+    steps: requests' steps that were counted, by model.
 
     models: mean latencies by batch size, what was read in these steps included. Sizes that did not
     occur are interpolated.

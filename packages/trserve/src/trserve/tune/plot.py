@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
 from trsched.errors import ConfigError
-from trserve.tune.threshold_tuning import Tuning
+from trsched.tuning.threshold_study import ThresholdStudy
 
 _GROUND = "#fbfbf8"
 _LINES = (
@@ -26,7 +27,7 @@ def require_matplotlib(field: str) -> None:
     del mpl
 
 
-def tuning_png(tuning: Tuning, names: list[str], rate: float) -> bytes:
+def study_png(study: ThresholdStudy, names: list[str], rate: float) -> bytes:
     """A PNG on an opaque light ground, so that it reads the same on light and dark pages."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -35,11 +36,11 @@ def tuning_png(tuning: Tuning, names: list[str], rate: float) -> bytes:
     FigureCanvasAgg(figure)
     thresholds, rates = figure.subplots(1, 2)
     draw = _heat_map if len(names) == 2 else _cross
-    draw(figure, thresholds, tuning, names)
-    _sensitivity(rates, tuning, rate)
-    best = tuning.recommended
+    draw(figure, thresholds, study, names)
+    _sensitivity(rates, study, rate)
+    best = study.recommended
     figure.suptitle(
-        f"{tuning.outcomes[-1].requests} requests at once: B = {_text(best.thresholds)}, "
+        f"{study.outcomes[-1].requests} requests at once: B = {_text(best.thresholds)}, "
         f"{best.tokens_per_s:.1f} tok/s",
         fontsize=9,
     )
@@ -49,21 +50,21 @@ def tuning_png(tuning: Tuning, names: list[str], rate: float) -> bytes:
     return file.getvalue()
 
 
-def _text(thresholds: list[int]) -> str:
+def _text(thresholds: Sequence[int]) -> str:
     return f"({', '.join(map(str, thresholds))})"
 
 
-def _heat_map(figure: Any, axis: Any, tuning: Tuning, names: list[str]) -> None:
+def _heat_map(figure: Any, axis: Any, study: ThresholdStudy, names: list[str]) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    rows, columns = (sorted({cell.thresholds[model] for cell in tuning.grid}) for model in range(2))
+    rows, columns = (sorted({cell.thresholds[model] for cell in study.grid}) for model in range(2))
     values = [[float("nan")] * len(columns) for _ in rows]
-    for cell in tuning.grid:
+    for cell in study.grid:
         first, second = cell.thresholds
         values[rows.index(first)][columns.index(second)] = cell.tokens_per_s
     image = axis.pcolormesh(range(len(columns)), range(len(rows)), values, cmap="viridis")
     figure.colorbar(image, ax=axis, label="tok/s")
-    first, second = tuning.recommended.thresholds
+    first, second = study.recommended.thresholds
     axis.plot(columns.index(second), rows.index(first), "*", color="#ffffff", markersize=11)
     for labels, ticks in ((columns, axis.xaxis), (rows, axis.yaxis)):
         ticks.set_major_locator(MaxNLocator(nbins=8, integer=True))
@@ -79,12 +80,12 @@ def _labels(values: list[int]) -> Any:
     return label
 
 
-def _cross(_figure: Any, axis: Any, tuning: Tuning, names: list[str]) -> None:
-    best = tuning.recommended
+def _cross(_figure: Any, axis: Any, study: ThresholdStudy, names: list[str]) -> None:
+    best = study.recommended
     for model, name in enumerate(names):
         line = sorted(
             (cell.thresholds[model], cell.tokens_per_s)
-            for cell in tuning.grid
+            for cell in study.grid
             if all(
                 b == c or i == model
                 for i, (b, c) in enumerate(zip(cell.thresholds, best.thresholds, strict=True))
@@ -95,14 +96,14 @@ def _cross(_figure: Any, axis: Any, tuning: Tuning, names: list[str]) -> None:
     _dress(axis)
 
 
-def _sensitivity(axis: Any, tuning: Tuning, rate: float) -> None:
+def _sensitivity(axis: Any, study: ThresholdStudy, rate: float) -> None:
     for label, name, colour, style in _LINES:
-        chosen = [getattr(other, name) for other in tuning.others]
+        predictions = [getattr(other, name) for other in study.others]
         if name != "best":
-            label += f" {_text(chosen[0].thresholds)}"
+            label += f" {_text(predictions[0].thresholds)}"
         axis.plot(
-            [other.p for other in tuning.others],
-            [choice.tokens_per_s for choice in chosen],
+            [other.p for other in study.others],
+            [prediction.tokens_per_s for prediction in predictions],
             color=colour,
             linestyle=style,
             marker="o",

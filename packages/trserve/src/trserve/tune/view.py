@@ -1,4 +1,4 @@
-"""How a tuning looks in the terminal: tables, a heat map, the settings to use."""
+"""How a study of thresholds looks in the terminal: tables, a heat map, the settings to use."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trserve.tune.group_throughput import Choice
-from trserve.tune.threshold_tuning import Outcome, Tuning
+from trsched.tuning.threshold_study import ConcurrencyResult, ThresholdStudy
+from trsched.tuning.throughput import Prediction
 
 _COLD, _HOT = (33, 47, 61), (22, 163, 74)  # RGB of the heat map's least and best cell
 
 
-class TuningView:
+class StudyView:
     """Writes to stdout; colours only in a terminal."""
 
-    def __init__(self, tuning: Tuning, names: Sequence[str]) -> None:
-        self._tuning = tuning
+    def __init__(self, study: ThresholdStudy, names: Sequence[str]) -> None:
+        self._study = study
         self._names = list(names)
         width = None if sys.stdout.isatty() else 120
         self._console = Console(width=width, highlight=False, markup=False)
@@ -39,7 +39,7 @@ class TuningView:
         alone = [f"{name} alone" for name in self._names]
         eager = f"eager {_thresholds([1] * len(self._names))}"
         table = _table("Throughput, tok/s", "requests", eager, "best B", "best", "gain", *alone)
-        for outcome in self._tuning.outcomes:
+        for outcome in self._study.outcomes:
             table.add_row(
                 str(outcome.requests),
                 _figure(outcome.eager),
@@ -49,15 +49,15 @@ class TuningView:
                 *(f"{outcome.alone[name]:.1f}" for name in self._names),
             )
         self._console.print(table)
-        choices = [choice for o in self._tuning.outcomes for choice in (o.eager, o.best)]
-        if any(choice.method == "simulation" for choice in choices):
+        shown = [each for o in self._study.outcomes for each in (o.eager, o.best)]
+        if any(prediction.method == "simulation" for prediction in shown):
             self._line(
                 "~ simulated: too much for the Markov chain (of two models, up to 32 requests)"
             )
 
     def _verdict(self) -> None:
         large = self._names[-1]
-        losses = [outcome for outcome in self._tuning.outcomes if not outcome.routing_pays]
+        losses = [outcome for outcome in self._study.outcomes if not outcome.routing_pays]
         if losses:
             self._line(f"Routing is a loss in throughput with {_requests(losses)} at once:")
             for outcome in losses:
@@ -71,8 +71,8 @@ class TuningView:
         self._line()
 
     def _grid(self) -> None:
-        requests = self._tuning.outcomes[-1].requests
-        eager = self._tuning.outcomes[-1].eager.tokens_per_s
+        requests = self._study.outcomes[-1].requests
+        eager = self._study.outcomes[-1].eager.tokens_per_s
         if len(self._names) == 2:
             self._line(
                 f"{requests} requests: % over eager by the thresholds of {self._names[0]} "
@@ -81,18 +81,16 @@ class TuningView:
             self._heat_map(eager)
         else:
             table = _table(f"{requests} requests, around the best", "B", "tok/s", "over eager")
-            for cell in self._tuning.grid:
+            for cell in self._study.grid:
                 gain = cell.tokens_per_s / eager - 1
                 table.add_row(_thresholds(cell.thresholds), _figure(cell), f"{gain:+.1%}")
             self._console.print(table)
         self._line()
 
     def _heat_map(self, eager: float) -> None:
-        cells = {
-            tuple(cell.thresholds): cell.tokens_per_s / eager - 1 for cell in self._tuning.grid
-        }
+        cells = {tuple(cell.thresholds): cell.tokens_per_s / eager - 1 for cell in self._study.grid}
         low, high = min(cells.values()), max(cells.values())
-        best = tuple(self._tuning.recommended.thresholds)
+        best = tuple(self._study.recommended.thresholds)
         columns = sorted({second for _, second in cells})
         self._console.print(Text("".join(["    ", *(f"{b:>6}" for b in columns)]), "bold"))
         for row in sorted({first for first, _ in cells}):
@@ -107,12 +105,12 @@ class TuningView:
             self._console.print(line, soft_wrap=True)
 
     def _other_rates(self) -> None:
-        tuned = _thresholds(self._tuning.recommended.thresholds)
+        tuned = _thresholds(self._study.recommended.thresholds)
         table = _table(
-            f"If p is another, {self._tuning.outcomes[-1].requests} requests, tok/s",
+            f"If p is another, {self._study.outcomes[-1].requests} requests, tok/s",
             *("p", f"B = {tuned}", "eager", "best B there", "best", "loss", "over eager"),
         )
-        for other in self._tuning.others:
+        for other in self._study.others:
             table.add_row(
                 f"{other.p:.3g}",
                 _figure(other.tuned),
@@ -126,8 +124,8 @@ class TuningView:
         self._line()
 
     def _settings(self) -> None:
-        best = self._tuning.recommended.thresholds
-        self._line(f"Settings for {self._tuning.outcomes[-1].requests} requests at once:")
+        best = self._study.recommended.thresholds
+        self._line(f"Settings for {self._study.outcomes[-1].requests} requests at once:")
         self._line(
             "  delayed_batching: fixed  # auto, the default, starts there and goes on tuning"
         )
@@ -149,12 +147,12 @@ def _thresholds(thresholds: Sequence[int]) -> str:
     return f"({', '.join(map(str, thresholds))})"
 
 
-def _figure(choice: Choice) -> str:
-    mark = "~" if choice.method == "simulation" else ""
-    return f"{mark}{choice.tokens_per_s:.1f}"
+def _figure(prediction: Prediction) -> str:
+    mark = "~" if prediction.method == "simulation" else ""
+    return f"{mark}{prediction.tokens_per_s:.1f}"
 
 
-def _requests(outcomes: Sequence[Outcome]) -> str:
+def _requests(outcomes: Sequence[ConcurrencyResult]) -> str:
     return f"{', '.join(str(outcome.requests) for outcome in outcomes)} requests"
 
 

@@ -26,7 +26,11 @@ from trsched.request import SamplingParams, TokenLogprobs
 
 
 class SglangEngine:
-    """One model. needs: what the router reads. fingerprint: of tokenizer and vocabulary."""
+    """One model.
+
+    needs: what the router reads.
+    fingerprint: of tokenizer and vocabulary.
+    """
 
     def __init__(
         self,
@@ -67,7 +71,7 @@ class SglangEngine:
         )
 
     def start(self, token_ids: Sequence[int], sampling: SamplingParams) -> int:
-        """See `Engine`."""
+        """A new sequence holding `token_ids`, not yet run. Raises EngineError when none is free."""
         if not self._free:
             raise EngineError(f"{self.spec.name}: no free sequence")
         seq = self._free.pop()
@@ -77,11 +81,13 @@ class SglangEngine:
         return seq
 
     def append(self, seq: int, token_ids: Sequence[int]) -> None:
-        """See `Engine`."""
+        """Tokens that join the next forward, on the kept KV."""
         self._request(seq).output_ids.extend(token_ids)
 
     def step(self, seqs: Sequence[int]) -> StepResult:
-        """See `Engine`. One forward; a prompt that exceeds SGLang's budget is read in parts.
+        """Run every token not yet run of `seqs` and sample one token each.
+
+        One forward; a prompt that exceeds SGLang's budget is read in parts.
 
         A sequence may also be absent because there was no KV for it this time.
         """
@@ -104,17 +110,17 @@ class SglangEngine:
         )
 
     def truncate(self, seq: int, length: int) -> None:
-        """See `Engine`."""
+        """Keep the first `length` tokens."""
         self.scheduler.truncate(self._request(seq), length)
 
     def release(self, seq: int) -> None:
-        """See `Engine`. The sequence's KV stays in the radix cache until its room is needed."""
+        """Forget the sequence; its KV stays in the radix cache until its room is needed."""
         self.scheduler.release(self._request(seq))
         self._requests[seq] = None
         self._free.append(seq)
 
     def capacity(self) -> Capacity:
-        """See `Engine`. What only the radix cache holds counts as free."""
+        """What is there and what is used; what only the radix cache holds counts as free."""
         total = self._settings.sequences
         return Capacity(
             sequences=total,
@@ -124,7 +130,7 @@ class SglangEngine:
         )
 
     def close(self) -> None:
-        """See `Engine`."""
+        """Free everything; no call may follow."""
         self._shut_down(self._settings)
 
     def _request(self, seq: int) -> Any:

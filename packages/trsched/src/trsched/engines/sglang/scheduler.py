@@ -34,7 +34,8 @@ from trsched.errors import EngineError
 class StepRows:
     """Row i belongs to reqs[i], which has taken in all its tokens. Valid until the next step.
 
-    next_token_ids: `[rows]`. logits: `[rows, vocab + extra]`, before temperature and filters.
+    next_token_ids: `[rows]`.
+    logits: `[rows, vocab + extra]`, before temperature and filters.
     hidden: `[rows, hidden]`, after the final norm; None unless SGLang was told to return them.
     """
 
@@ -45,7 +46,10 @@ class StepRows:
 
 
 class RoutedScheduler(Scheduler):  # type: ignore[misc]
-    """SGLang's scheduler, one iteration a call. retractions: times a sequence lost its KV."""
+    """SGLang's scheduler, one iteration a call.
+
+    retractions: times a sequence lost its KV.
+    """
 
     waiting_queue: list[RoutedReq]
     chunked_req: RoutedReq | None

@@ -14,11 +14,14 @@ from trsched.errors import ConfigError
 class SglangSettings:
     """One model, or one tensor-parallel rank of it.
 
-    model_path: a folder, or a hub name. sequences: most at once. context: tokens a sequence can
-    hold. kv_tokens: tokens the KV pool holds over all sequences (as many ranks, as many pools of
-    that size, each with its part of the heads). gpu: the rank's GPU, as CUDA numbers them; of no
-    meaning on a CPU. dist_port: where the ranks meet, the same for all of them and free on this
-    host. extra_rows: rows of the LM head beyond the vocabulary (Co-LLM's deferral row).
+    model_path: a folder, or a hub name.
+    sequences: most at once.
+    context: tokens a sequence can hold.
+    kv_tokens: tokens the KV pool holds over all sequences (as many ranks, as many pools of that
+        size, each with its part of the heads).
+    gpu: the rank's GPU, as CUDA numbers them; of no meaning on a CPU.
+    dist_port: where the ranks meet, the same for all of them and free on this host.
+    extra_rows: rows of the LM head beyond the vocabulary (Co-LLM's deferral row).
     server_args: more of SGLang's arguments by field name of its ServerArgs.
     """
 

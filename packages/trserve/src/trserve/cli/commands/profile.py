@@ -22,24 +22,24 @@ from trsched.plan.check import GroupPlan
 from trsched.plan.config import ProfileModel
 from trsched.plan.kv_budget import MAX_SEQUENCES
 from trsched.request import SamplingParams
-from trserve.cli.number_lists import counts
 from trserve.cli.output_file import check_writable, write_whole
 from trserve.cli.progress import Progress, progress
 from trserve.server.deployment import Deployment
 from trserve.tune.latency_measurement import (
     EXTEND_TOKENS,
-    Measurement,
+    MeasurementPlan,
     extend_token_ms,
     measure,
     step_ms_by_size,
 )
 from trserve.tune.latency_profile import (
     LatencyProfile,
-    Measured,
     MeasuredPoint,
+    MeasuringConditions,
     profile_document,
     profile_text,
 )
+from trserve.tune.number_lists import counts
 
 _STEADY = 1.5  # upper over lower quartile
 _PROMPT = "Once upon a time there was a lighthouse on a rock in the sea, and "
@@ -58,7 +58,7 @@ class ProfileOptions:
 
 def profile_latencies(deployment: Deployment, options: ProfileOptions) -> int:
     """Measure model after model, print, write. Raises ConfigError naming what is wrong."""
-    measurement = Measurement(
+    measurement = MeasurementPlan(
         counts(options.batches, "--batches", MAX_SEQUENCES), options.context_tokens, options.steps
     )
     if options.out is not None:
@@ -76,7 +76,7 @@ def profile_latencies(deployment: Deployment, options: ProfileOptions) -> int:
     return 0
 
 
-def _plan(deployment: Deployment, measurement: Measurement) -> GroupPlan:
+def _plan(deployment: Deployment, measurement: MeasurementPlan) -> GroupPlan:
     """The group with room for exactly the sequences that are measured."""
     group = changed(
         deployment.group,
@@ -98,7 +98,7 @@ def _plan(deployment: Deployment, measurement: Measurement) -> GroupPlan:
 
 
 def _measure(
-    plan: GroupPlan, index: int, measurement: Measurement, shown: Progress
+    plan: GroupPlan, index: int, measurement: MeasurementPlan, shown: Progress
 ) -> list[MeasuredPoint]:
     model = plan.config.models[index]
     shown.started(model.name, len(measurement.points) * len(measurement.steps_by_round))
@@ -112,7 +112,7 @@ def _measure(
 def _profile(
     deployment: Deployment,
     plan: GroupPlan,
-    measurement: Measurement,
+    measurement: MeasurementPlan,
     points: Sequence[list[MeasuredPoint]],
 ) -> LatencyProfile:
     names = [model.name for model in plan.config.models]
@@ -120,7 +120,7 @@ def _profile(
         ProfileModel(name, step_ms_by_size(measured), extend_token_ms(measured))
         for name, measured in zip(names, points, strict=True)
     ]
-    measured = Measured(
+    measured = MeasuringConditions(
         source=deployment.source,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         cores=len(os.sched_getaffinity(0)),

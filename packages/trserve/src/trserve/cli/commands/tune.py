@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 import typer
 
-from trserve.cli.number_lists import counts
+from trsched.tuning.group_traffic import GroupTraffic
+from trsched.tuning.routing_flow import tokens_read_per_step
+from trsched.tuning.threshold_study import ThresholdStudy, study_thresholds
 from trserve.cli.output_file import check_writable, write_whole
 from trserve.cli.progress import progress
-from trserve.tune.group_throughput import GroupTraffic
 from trserve.tune.inputs import Traffic, TrafficOptions, traffic
-from trserve.tune.plot import require_matplotlib, tuning_png
-from trserve.tune.routing_flow import tokens_read_per_step
-from trserve.tune.threshold_tuning import Tuning, tune_thresholds
+from trserve.tune.number_lists import counts
+from trserve.tune.plot import require_matplotlib, study_png
 
 _MOST_REQUESTS = 1024
 
@@ -40,29 +40,29 @@ def tune(options: TuneOptions) -> int:
         require_matplotlib("--plot")
     given = traffic(options.traffic)
     with progress() as shown:
-        tuning = tune_thresholds(given.group, concurrency, shown)
+        study = study_thresholds(given.group, concurrency, shown.started, shown.advanced)
     names = [model.name for model in given.group.models]
     if options.plot is not None:
-        png = tuning_png(tuning, names, given.group.flow.rate)
+        png = study_png(study, names, given.group.flow.rate)
         write_whole(options.plot, "--plot", png)
     if options.as_json:
-        typer.echo(json.dumps(_document(given, tuning), ensure_ascii=False))
+        typer.echo(json.dumps(_document(given, study), ensure_ascii=False))
     else:
-        _print(given, tuning, names)
+        _print(given, study, names)
         if options.plot is not None:
             typer.echo(f"picture: {options.plot}")
     return 0
 
 
-def _print(given: Traffic, tuning: Tuning, names: list[str]) -> None:
-    from trserve.tune.view import TuningView
+def _print(given: Traffic, study: ThresholdStudy, names: list[str]) -> None:
+    from trserve.tune.view import StudyView
 
     typer.echo(f"latencies: {given.latencies_from}")
     typer.echo(f"routing: {given.routing_from}")
-    for note in _notes(given.group, tuning.outcomes[-1].requests):
+    for note in _notes(given.group, study.outcomes[-1].requests):
         typer.echo(note)
     typer.echo("")
-    TuningView(tuning, names).show()
+    StudyView(study, names).show()
 
 
 def _notes(group: GroupTraffic, requests: int) -> list[str]:
@@ -83,8 +83,8 @@ def _notes(group: GroupTraffic, requests: int) -> list[str]:
     return notes
 
 
-def _document(given: Traffic, tuning: Tuning) -> dict[str, Any]:
-    group, last = given.group, tuning.outcomes[-1]
+def _document(given: Traffic, study: ThresholdStudy) -> dict[str, Any]:
+    group, last = given.group, study.outcomes[-1]
     seconds = group.seconds(last.requests)
     return {
         "latencies_from": given.latencies_from,
@@ -102,11 +102,11 @@ def _document(given: Traffic, tuning: Tuning) -> dict[str, Any]:
                 group.models,
                 seconds,
                 tokens_read_per_step(group.flow),
-                tuning.recommended.thresholds,
+                study.recommended.thresholds,
                 strict=True,
             )
         ],
         "p": group.flow.rate,
         **msgspec.to_builtins(group.flow),
-        **msgspec.to_builtins(tuning),
+        **msgspec.to_builtins(study),
     }

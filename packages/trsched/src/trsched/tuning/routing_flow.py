@@ -14,10 +14,11 @@ _ROW_TOLERANCE = 1e-6  # of numbers that people type
 
 
 class RoutingFlow(msgspec.Struct, frozen=True):
-    """Routing that looks at nothing: a step at model i ends at model j with `routing[i][j]`.
+    """Routing that looks at nothing. Both are `[models][models]`; i = j: the request stays.
 
+    routing[i][j]: how often a step at model i ends with its request at model j.
     committed[i][j]: tokens that such a step adds to the response; 0 where a token is dropped on the
-    way. Both are [M][M], i = j meaning that the request stays.
+        way.
     """
 
     routing: list[list[float]]

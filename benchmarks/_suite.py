@@ -23,9 +23,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.serving.benchmark_run import BenchmarkRun, save
-from benchmarks.serving.records import RESULTS
-from benchmarks.serving.report import write_report
+from benchmarks.report.benchmark_run import BenchmarkRun, save
+from benchmarks.report.records import RESULTS
+from benchmarks.report.report import write_report
 
 ROOT = Path(__file__).resolve().parents[1]
 SMOKE_LIMIT_S = 300.0

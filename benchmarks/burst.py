@@ -35,13 +35,13 @@ from typing import Any
 import numpy as np
 import uvloop
 
-from benchmarks.proxy.connection import Connection, Reply
 from benchmarks.proxy.own_gateway import instances, own_gateway
 from benchmarks.proxy.peers import PEERS
 from benchmarks.proxy.prompts import requests
+from benchmarks.proxy.proxy_client import ProxyClient, ProxyReply
 from benchmarks.proxy.proxy_process import Proxy, StartError
-from benchmarks.proxy.small_instances import MODEL, Load, SmallInstances, small_instances
-from benchmarks.serving.machine import machine
+from benchmarks.proxy.small_instances import MODEL, ServerLoad, SmallInstances, small_instances
+from benchmarks.report.machine import machine
 
 PEER_POLICIES = {
     "litellm": ("litellm", False),
@@ -136,26 +136,26 @@ async def burst(one: Proxy, servers: SmallInstances, count: int) -> dict[str, fl
     before = await servers.loads()
     draw = random.Random(0)
     lengths = [draw.randint(*TOKENS) for _ in range(count)]
-    answers: dict[Connection, Reply] = {}
+    answers: dict[ProxyClient, ProxyReply] = {}
     all_there = asyncio.Event()
 
-    def ended(connection: Connection, reply: Reply) -> None:
+    def ended(connection: ProxyClient, reply: ProxyReply) -> None:
         answers[connection] = reply
         if len(answers) == count:
             all_there.set()
 
-    connections = [Connection(one.port, ended, streams=True) for _ in lengths]
+    connections = [ProxyClient(one.port, ended, streams=True) for _ in lengths]
     began = time.perf_counter()
     for connection, request in zip(connections, _asked(one.model, lengths), strict=True):
         connection.send(request, began)
-    samples: list[list[Load]] = []
+    samples: list[list[ServerLoad]] = []
     while not all_there.is_set() and time.perf_counter() - began < LIMIT_S:
         samples.append(await servers.loads())
         await asyncio.wait([asyncio.ensure_future(all_there.wait())], timeout=SAMPLE_EVERY_S)
     after = await servers.loads()
     for connection in connections:
         connection.close()
-    late = Reply(began, failure=f"no answer within {LIMIT_S:g} s")
+    late = ProxyReply(began, failure=f"no answer within {LIMIT_S:g} s")
     replies = [answers.get(connection, late) for connection in connections]
     complete = sum(map(is_complete, replies, lengths))
     failures = Counter(reply.failure for reply in replies if reply.failure)
@@ -176,13 +176,13 @@ def _asked(model: str, lengths: Sequence[int]) -> Iterator[bytes]:
         yield next(requests(model, length, stream=True, usage=True))
 
 
-def is_complete(reply: Reply, tokens: int) -> bool:
+def is_complete(reply: ProxyReply, tokens: int) -> bool:
     """Whether a stream came to its end, with as many tokens as were asked for."""
     counted = _COMPLETION_TOKENS.findall(reply.tail)
     return not reply.failure and bool(counted) and int(counted[-1]) == tokens
 
 
-def imbalance(samples: Sequence[Sequence[Load]]) -> dict[str, float]:
+def imbalance(samples: Sequence[Sequence[ServerLoad]]) -> dict[str, float]:
     """The fullest through the mean; see the module."""
     totals = [sum(load.in_flight for load in sample) for sample in samples]
     peak = max(range(len(totals)), key=totals.__getitem__)
@@ -194,7 +194,7 @@ def imbalance(samples: Sequence[Sequence[Load]]) -> dict[str, float]:
     return {"imbalance_max_mean": ratios[0], "imbalance_worst": max(ratios)}
 
 
-def times(replies: Sequence[Reply], began: float) -> dict[str, float]:
+def times(replies: Sequence[ProxyReply], began: float) -> dict[str, float]:
     """Seconds from the burst, of those that were answered."""
     answered = [reply for reply in replies if not reply.failure]
     ends = [reply.ended - began for reply in answered]

@@ -23,20 +23,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._cluster_pool import open_pool
-from benchmarks._cluster_runs import HEADING, Runs, tell
+from benchmarks.parts.cluster_pool import open_pool
+from benchmarks.parts.cluster_runs import HEADING, Runs, tell
 from rbalance.decide.batching import BatchLimits, FixedSizing
 from rbalance.decide.slo_controller import SloSettings
 from rbalance.labels.bootstrap import mean_interval
-from rbalance.policies.route_balance import RouteBalance
+from rbalance.policies.policy import WeightedPolicy
 from rbalance.policies.weights import PRESETS
 from rbalance.simulator.arrivals import poisson, stepped
 from rbalance.simulator.hungarian import HungarianReplay
-from rbalance.simulator.outcome import Outcome
-from rbalance.simulator.point import Point, ingredients, run_point
+from rbalance.simulator.outcome import SimulationOutcome
+from rbalance.simulator.point import SweepPoint, ingredients, run_point
 from rbalance.simulator.policy_registry import open_policy
 from rbalance.simulator.scheduler import DEPLOYMENTS
-from rbalance.simulator.simulation import Control, Simulation
+from rbalance.simulator.simulation import Simulation, SloControl
 from rbalance.tpot.heads import fit_heads
 
 UNIFORM = "route-balance:weights=uniform"
@@ -92,7 +92,7 @@ def over_load(runs: Runs, rates: tuple[float, ...]) -> dict[str, Any]:
 def quality(runs: Runs, baselines: tuple[str, ...], rate: float) -> dict[str, Any]:
     """The best quality within CEILING_S, ours over any baseline's."""
 
-    def run(policy: str) -> Outcome:
+    def run(policy: str) -> SimulationOutcome:
         return runs.run(policy, rate, requests=runs.most)
 
     ours = {each: run(f"route-balance:weights={each}") for each in WEIGHTS}
@@ -115,7 +115,9 @@ def quality(runs: Runs, baselines: tuple[str, ...], rate: float) -> dict[str, An
     }
 
 
-def best_in_time(found: dict[str, Outcome], e2e_s: float) -> tuple[str, NDArray[np.float64]]:
+def best_in_time(
+    found: dict[str, SimulationOutcome], e2e_s: float
+) -> tuple[str, NDArray[np.float64]]:
     """Name and quality by request, [N], of the best point, or mix of two, with that mean E2E."""
     least = max(e2e_s, min(float(each.e2e.mean()) for each in found.values()))
     fast = {name: each for name, each in found.items() if each.e2e.mean() <= least}
@@ -146,7 +148,7 @@ def quality_gain(runs: Runs, baselines: tuple[str, ...]) -> dict[str, Any]:
 def hungarian(runs: Runs, rate: float) -> dict[str, Any]:
     """Greedy LPT against a matching of the same batches, at a load that makes batches."""
     policy = open_policy(UNIFORM, ingredients(runs.pool, runs.cluster))
-    assert isinstance(policy, RouteBalance)
+    assert isinstance(policy, WeightedPolicy)
     workload = runs.pool.workload(poisson(rate, runs.requests, 0), runs.cluster)
     replay = HungarianReplay(policy, workload)
     sized = replace(DEPLOYMENTS["batched"], sizing=FixedSizing(BatchLimits(8, 0.2)))
@@ -209,13 +211,13 @@ def slo(runs: Runs, scale: float) -> dict[str, Any]:
     workload = runs.pool.workload(load, runs.cluster)
     calm, step = load < 60 * scale, (load > 120 * scale) & (load < 240 * scale)
 
-    def run(target_s: float | None) -> Outcome:
+    def run(target_s: float | None) -> SimulationOutcome:
         policy = open_policy("route-balance:weights=quality", ingredients(runs.pool, runs.cluster))
-        assert isinstance(policy, RouteBalance)
+        assert isinstance(policy, WeightedPolicy)
         control = None
         if target_s is not None:
             settings = SloSettings(target_s=target_s, base=PRESETS["quality"])
-            control = Control(settings=settings, policy=policy)
+            control = SloControl(settings=settings, policy=policy)
         scheduler = DEPLOYMENTS["batched"]
         return Simulation(runs.cluster, workload, [policy], scheduler, control=control).run()
 
@@ -235,7 +237,9 @@ def speed(runs: Runs, sizes: tuple[int, ...]) -> dict[str, Any]:
     """Simulated requests a second of one core's time, at the same load per instance."""
     found = {}
     for size in sizes:
-        point = Point(policy=UNIFORM, rate=30 * size / 13, requests=runs.requests, instances=size)
+        point = SweepPoint(
+            policy=UNIFORM, rate=30 * size / 13, requests=runs.requests, instances=size
+        )
         began = time.process_time()
         outcome = run_point(point, runs.pool)
         found[size] = round(runs.requests / (time.process_time() - began))

@@ -2,8 +2,8 @@
 
 The reference pair (R2R, steps of 6.0 and 27.9 ms, p = 0.35, quantum 0.1 ms; TokenRouter, arXiv
 2610.12242): `trcore.best_thresholds`, on one core, against the same chains in Python and
-scipy.sparse (`_python_chain.py`), which must find the same; and how fast `trcore.simulate` goes,
-whose throughput must lie within its confidence interval of the chain's.
+scipy.sparse (`benchmarks.parts.python_chain`), which must find the same; and how fast
+`trcore.simulate` goes, whose throughput must lie within its confidence interval of the chain's.
 
 Run ``python -m benchmarks.dtmc`` or with ``--smoke``, where Python stops at N = 8. Ends with one
 JSON object: `table_seconds` and `python_seconds` are for N up to 16 and up to `python_requests`,
@@ -20,7 +20,7 @@ import time
 from typing import Any
 
 import trcore
-from benchmarks._python_chain import PythonChain
+from benchmarks.parts.python_chain import PythonChain
 
 REQUESTS = (2, 4, 8, 16)
 P = 0.35

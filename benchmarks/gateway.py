@@ -44,10 +44,10 @@ from benchmarks.proxy import phases
 from benchmarks.proxy.own_gateway import fit_demo_predictor, four_models, instances, own_gateway
 from benchmarks.proxy.peer_environments import installed
 from benchmarks.proxy.peers import PEERS
-from benchmarks.proxy.phases import COUNTS, Measured
+from benchmarks.proxy.phases import COUNTS, ProxyFigures
 from benchmarks.proxy.proxy_process import Proxy, StartError
 from benchmarks.proxy.upstreams import Upstreams, mock_upstreams
-from benchmarks.serving.machine import machine
+from benchmarks.report.machine import machine
 
 OURS = ("minilm", "prior", "round-robin")
 UPSTREAMS = 4
@@ -94,14 +94,14 @@ def main() -> None:
         missing = {name: "not installed" for name in peers if not installed(name)}
     with ExitStack() as stack:
         upstreams = stack.enter_context(mock_upstreams(UPSTREAMS))
-        subjects = [Measured(Proxy("direct", upstreams.ports[0], None, UPSTREAM_MODEL, {}))]
-        subjects += [Measured(stack.enter_context(ours(name, upstreams))) for name in OURS]
+        subjects = [ProxyFigures(Proxy("direct", upstreams.ports[0], None, UPSTREAM_MODEL, {}))]
+        subjects += [ProxyFigures(stack.enter_context(ours(name, upstreams))) for name in OURS]
         for name in peers:
             if name in missing:
                 continue
             try:
                 start = PEERS[name](upstreams.urls, UPSTREAM_MODEL, False)
-                peer = Measured(stack.enter_context(start))
+                peer = ProxyFigures(stack.enter_context(start))
                 phases.check([peer])
                 subjects.append(peer)
             except StartError as error:
@@ -131,7 +131,7 @@ def ours(name: str, upstreams: Upstreams) -> Iterator[Proxy]:
             yield proxy
 
 
-def measure(subjects: Sequence[Measured], upstreams: Upstreams, *, smoke: bool) -> None:
+def measure(subjects: Sequence[ProxyFigures], upstreams: Upstreams, *, smoke: bool) -> None:
     """Every part, all proxies in turns within each."""
     seconds, rounds = (0.4, 1) if smoke else (1.7, 3)
     counts, most = (COUNTS[:1], COUNTS[0]) if smoke else (COUNTS, 4096)
@@ -145,7 +145,7 @@ def measure(subjects: Sequence[Measured], upstreams: Upstreams, *, smoke: bool) 
     phases.memory(subjects)
 
 
-def added(subject: Measured, direct: Measured) -> dict[str, float]:
+def added(subject: ProxyFigures, direct: ProxyFigures) -> dict[str, float]:
     """Its figures; latencies less those of direct access."""
     found = {}
     for name, value in subject.figures.items():
@@ -176,7 +176,7 @@ def _end(name: str) -> str:
     return "" if name == OURS[0] else "_" + name.replace("-", "_")
 
 
-def report(subjects: Sequence[Measured], missing: dict[str, str]) -> None:
+def report(subjects: Sequence[ProxyFigures], missing: dict[str, str]) -> None:
     """A table for people and a line for machines."""
     direct = subjects[0]
     figures = {each.proxy.name: added(each, direct) for each in subjects}

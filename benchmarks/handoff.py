@@ -31,7 +31,7 @@ from queue import SimpleQueue
 import zmq
 
 import trcore
-from benchmarks._server_handoff import counted_latencies_us, handoff_latencies_us
+from benchmarks.parts.server_handoff import counted_latencies_us, handoff_latencies_us
 from trcore import PeerRing
 
 SPAWN: SpawnContext = get_context("spawn")

@@ -21,8 +21,8 @@ import sys
 import time
 from typing import Any
 
-from benchmarks.serving.event_stream import request_head
-from benchmarks.serving.trserve_server import trserve_server
+from benchmarks.load.keep_alive import KeepAlive
+from benchmarks.systems.trserve_server import trserve_server
 from trsched.engines.base import Engine
 from trsched.engines.open_engine import open_engine
 from trsched.group import Group
@@ -103,12 +103,12 @@ async def through_http(port: int, bodies: list[bytes]) -> list[bytes]:
 
 
 async def stream_once(port: int, body: bytes) -> bytes:
-    """One streamed completion over a raw socket, as light a client as can be: the whole reply."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(request_head("/v1/completions", len(body)) + body)
-    reply = await reader.read(-1)
-    writer.close()
-    return reply
+    """One streamed completion over a connection of its own: the whole reply."""
+    connection = KeepAlive(port)
+    try:
+        return await connection.post("/v1/completions", body)
+    finally:
+        connection.close()
 
 
 def streamed_text(reply: bytes) -> str:

@@ -33,9 +33,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from benchmarks._curves import Point, area, bootstrap_weights
-from benchmarks._quality_plot import plot
-from benchmarks._reader import read
+from benchmarks.parts.curves import CurvePoint, area, bootstrap_weights
+from benchmarks.parts.large_model_reader import read
+from benchmarks.parts.quality_plot import plot
 from trrouters.checkpoint import load_checkpoint
 from trrouters.training.collect import CollectSettings, collect
 from trrouters.training.evaluate import evaluate
@@ -68,7 +68,7 @@ def opened(config: GroupConfig) -> AbstractContextManager[Group]:
     return closing(Group.open(config))
 
 
-class Bench:
+class AnswerReader:
     """The prompts, and the large model as reader."""
 
     def __init__(self, prompts: Sequence[str], tokens: int) -> None:
@@ -105,7 +105,7 @@ class Bench:
             results.append(([t.token_id for t in tokens], [t.model for t in tokens]))
         return results
 
-    def point(self, label: str, answers: Answers) -> Point:
+    def point(self, label: str, answers: Answers) -> CurvePoint:
         """The answers, read by the large model."""
         print(f"  reading {label}", file=sys.stderr)
         readings = read(self._pair, self.prompts, [tokens for tokens, _ in answers])
@@ -121,7 +121,7 @@ class Bench:
                 answers, self.large, readings, strict=True
             )
         ]
-        return Point(label, *np.array(rows, dtype=np.float64).T)
+        return CurvePoint(label, *np.array(rows, dtype=np.float64).T)
 
     def close(self) -> None:
         self._pair.close()
@@ -151,7 +151,7 @@ def record_scores(group: Group, answer: Callable[[], object]) -> np.ndarray[Any,
     return np.array(seen)
 
 
-def sweep(bench: Bench, algorithm: str, rates: Sequence[float]) -> list[Point]:
+def sweep(bench: AnswerReader, algorithm: str, rates: Sequence[float]) -> list[CurvePoint]:
     """Answers at thresholds that hand over `rates` of the tokens of the small model's own text."""
     points = []
     name = SETTING[algorithm]
@@ -171,7 +171,7 @@ def sweep(bench: Bench, algorithm: str, rates: Sequence[float]) -> list[Point]:
     return points
 
 
-def coin(bench: Bench, rates: Sequence[float]) -> list[Point]:
+def coin(bench: AnswerReader, rates: Sequence[float]) -> list[CurvePoint]:
     with opened(configuration("smol-slm", RouterConfig("bernoulli", {"p": 0.0}))) as group:
         router: Any = group.plan.routers[0]
         points = []
@@ -181,7 +181,7 @@ def coin(bench: Bench, rates: Sequence[float]) -> list[Point]:
     return points
 
 
-def mixture(bench: Bench, rates: Sequence[float]) -> list[Point]:
+def mixture(bench: AnswerReader, rates: Sequence[float]) -> list[CurvePoint]:
     points = []
     for rate in rates:
         router = RouterConfig("me", {"weights": [1 - rate, rate]})
@@ -219,7 +219,7 @@ def main() -> None:
     facts = {"prompts": count, "tokens": tokens, "held_out": HELD_OUT, "trained_on": TRAIN}
     print(json.dumps({**facts, "config": msgspec.to_builtins(configuration("smol-r2r"))}))
 
-    bench = Bench(prompts, tokens)
+    bench = AnswerReader(prompts, tokens)
     small, large = bench.point("small alone", bench.small), bench.point("large alone", bench.large)
     curves = {"random": coin(bench, rates)}
     for algorithm in ALGORITHMS:

@@ -40,7 +40,7 @@ PROMPT = "Once upon a time there was a lighthouse on a rock in the sea, and "
 
 
 @dataclass
-class Seen:
+class FakeRequest:
     """A request as `route` sees it."""
 
     seed: int
@@ -65,7 +65,7 @@ def measure(
     engine: Engine, router: BaseRouter | None, prompt: list[int], batch: int, steps: int
 ) -> tuple[float, float]:
     """Median seconds of a step, and of the decision on it."""
-    requests = [Seen(seed, prompt) for seed in range(batch)]
+    requests = [FakeRequest(seed, prompt) for seed in range(batch)]
     sampling = SamplingParams(temperature=0.8)
     seqs = [engine.start([*prompt, seed], sampling) for seed in range(batch)]
     reading = set(seqs)

@@ -17,7 +17,7 @@ own threads (see the configurations), and no two systems are under load at once.
 Run ``python -m benchmarks.routing`` (the profile engine alone: twenty minutes) or with ``--smoke``
 (R2R alone); `--engine`, `--algorithms`, `--workloads`, `--clients`, `--trace`, ... choose parts.
 Writes `results/routing.records.json` and the report; ends with one JSON object: see
-`benchmarks.serving.headline`.
+`benchmarks.report.headline`.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.serving.bare_step import bare_steps
-from benchmarks.serving.baseline_servers import THREADS
-from benchmarks.serving.cost_model import PairCosts
-from benchmarks.serving.headline import headline
-from benchmarks.serving.measured import Measured
-from benchmarks.serving.names import ALGORITHMS, ENGINES, OURS
-from benchmarks.serving.pairs import Pair, profile_pair, real_costs, real_pair, sglang_pair
-from benchmarks.serving.records import RoutingRecords, StepBreakdown, save, with_earlier
-from benchmarks.serving.report import write_report
-from benchmarks.serving.routing_runs import RoutingRuns, Scope
-from benchmarks.serving.workload import WORKLOADS
+from benchmarks.load.workload import WORKLOADS
+from benchmarks.report.cost_model import PairCosts
+from benchmarks.report.headline import headline
+from benchmarks.report.load_figures import LoadFigures
+from benchmarks.report.names import ALGORITHMS, ENGINES, OURS
+from benchmarks.report.records import RoutingRecords, StepBreakdown, save, with_earlier
+from benchmarks.report.report import write_report
+from benchmarks.runs.bare_step import bare_steps
+from benchmarks.runs.baseline_servers import THREADS
+from benchmarks.runs.pairs import Pair, profile_pair, real_costs, real_pair, sglang_pair
+from benchmarks.runs.routing_runs import RoutingRuns, Scope
 from trsched.errors import ConfigError
 
 CURVE = (1, 2, 4, 8, 16)
@@ -118,7 +118,7 @@ def scope(args: argparse.Namespace, engine: str) -> Scope:
 def main() -> None:
     """Measure and report."""
     args = arguments()
-    measured: list[Measured] = []
+    measured: list[LoadFigures] = []
     steps: list[StepBreakdown] = []
     costs: dict[str, PairCosts] = {}
     bare: dict[str, float] = {}

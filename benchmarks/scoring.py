@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import trcore
-from benchmarks._numpy_assign import NumpyAssign
+from benchmarks.parts.numpy_assign import NumpyAssign
 
 INSTANCES = (13, 100, 500)
 BATCHES = (1, 8, 32)

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import trcore
-from benchmarks._endless_group import configuration, endless_group
+from benchmarks.parts.endless_group import configuration, endless_group
 from trsched.tuning.routing_flow import one_token_visits
 
 STEP_MS = (6.0, 27.9)

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.proxy.connection import Connection, Reply
+from benchmarks.proxy.proxy_client import ProxyClient, ProxyReply
 
 
 @dataclass(slots=True)
-class Seen:
+class RepliesSeen:
     """Replies that ended within a window of `seconds`; failures by what was wrong.
 
     cpu_s: what the proxy spent meanwhile, where that was asked for.
@@ -24,10 +24,10 @@ class Seen:
 
     seconds: float
     cpu_s: float = 0.0
-    replies: list[Reply] = field(default_factory=list)
+    replies: list[ProxyReply] = field(default_factory=list)
     failures: dict[str, int] = field(default_factory=dict)
 
-    def add(self, reply: Reply) -> None:
+    def add(self, reply: ProxyReply) -> None:
         if reply.failure:
             self.failures[reply.failure] = self.failures.get(reply.failure, 0) + 1
         else:
@@ -43,24 +43,14 @@ class Seen:
         return np.array([reply.ended - reply.began for reply in self.replies])
 
 
-async def exchange(port: int, request: bytes, *, stream: bool = False) -> Reply:
-    """One request over a connection of its own."""
-    answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-    connection = Connection(port, lambda _, reply: answered.set_result(reply), streams=stream)
-    connection.send(request)
-    reply = await answered
-    connection.close()
-    return reply
-
-
 async def in_turns(
     ports: Sequence[int], requests: Sequence[Iterator[bytes]], rounds: int, at_a_time: int
-) -> list[Seen]:
+) -> list[RepliesSeen]:
     """One request after another, so many to each port in turn, in another order each round."""
     loop = asyncio.get_running_loop()
-    answered: asyncio.Future[Reply] = loop.create_future()
-    connections = [Connection(port, lambda _, reply: answered.set_result(reply)) for port in ports]
-    seen = [Seen(0.0) for _ in ports]
+    answered: asyncio.Future[ProxyReply] = loop.create_future()
+    connections = [ProxyClient(port, lambda _, reply: answered.set_result(reply)) for port in ports]
+    seen = [RepliesSeen(0.0) for _ in ports]
     draw = random.Random(0)
     for turn in range(1 + rounds):  # the first warms up
         for at in draw.sample(range(len(ports)), len(ports)):
@@ -76,14 +66,16 @@ async def in_turns(
     return seen
 
 
-async def open_loop(port: int, requests: Iterator[bytes], rate: float, seconds: float) -> Seen:
+async def open_loop(
+    port: int, requests: Iterator[bytes], rate: float, seconds: float
+) -> RepliesSeen:
     """Poisson arrivals, whatever the proxy does meanwhile; latencies count from the schedule."""
-    seen = Seen(seconds)
-    idle: list[Connection] = []
-    everyone: list[Connection] = []
+    seen = RepliesSeen(seconds)
+    idle: list[ProxyClient] = []
+    everyone: list[ProxyClient] = []
     answered = asyncio.Event()
 
-    def ended(connection: Connection, reply: Reply) -> None:
+    def ended(connection: ProxyClient, reply: ProxyReply) -> None:
         seen.add(reply)
         idle.append(connection)
         answered.set()
@@ -94,7 +86,7 @@ async def open_loop(port: int, requests: Iterator[bytes], rate: float, seconds: 
     while due < seconds:
         await asyncio.sleep(max(0.0, began + due - time.perf_counter()))
         if not idle:
-            everyone.append(Connection(port, ended))
+            everyone.append(ProxyClient(port, ended))
             idle.append(everyone[-1])
         idle.pop().send(next(requests), began + due)
         sent += 1
@@ -115,17 +107,17 @@ async def closed_loop(
     *,
     warm_up: float = 0.5,
     cpu: Callable[[], float] = lambda: 0.0,
-) -> Seen:
+) -> RepliesSeen:
     """Clients that ask again as soon as they are answered; what ends after warm_up counts.
 
     cpu: seconds that the proxy has spent so far. Where fewer have ended than there are clients it
-    goes on, up to ten times as long.
+        goes on, up to ten times as long.
     """
-    seen = Seen(seconds)
+    seen = RepliesSeen(seconds)
     counts = False
     enough = asyncio.Event()
 
-    def ended(connection: Connection, reply: Reply) -> None:
+    def ended(connection: ProxyClient, reply: ProxyReply) -> None:
         if counts:
             seen.add(reply)
             if len(seen.replies) >= clients:
@@ -133,7 +125,7 @@ async def closed_loop(
         if not reply.failure:
             connection.send(next(requests))
 
-    connections = [Connection(port, ended) for _ in range(clients)]
+    connections = [ProxyClient(port, ended) for _ in range(clients)]
     for connection in connections:
         connection.send(next(requests))
     await asyncio.sleep(warm_up)

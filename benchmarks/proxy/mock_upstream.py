@@ -107,7 +107,7 @@ class Server:
 
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
-        self.running: dict[Connection, None] = {}
+        self.running: dict[UpstreamConnection, None] = {}
         self._completions: dict[int, bytes] = {}
         self._due = 0.0
         self._ticking = False
@@ -129,7 +129,7 @@ class Server:
             % (label, len(self.running), label, label),
         )
 
-    def run(self, stream: Connection) -> None:
+    def run(self, stream: UpstreamConnection) -> None:
         """From now on the stream has a token at each step."""
         self.running[stream] = None
         if not self._ticking:
@@ -156,7 +156,7 @@ class Server:
             self._ticking = False
 
 
-class Connection(asyncio.Protocol):
+class UpstreamConnection(asyncio.Protocol):
     """One client's; requests on it are answered one after another."""
 
     def __init__(self, server: Server) -> None:
@@ -260,7 +260,7 @@ async def serve(count: int) -> None:
     pace = Pace()
     servers = []
     for _ in range(count):
-        connect = partial(Connection, Server(pace))
+        connect = partial(UpstreamConnection, Server(pace))
         servers.append(await loop.create_server(connect, "127.0.0.1", 0, backlog=4096))
     print(*(server.sockets[0].getsockname()[1] for server in servers), flush=True)
     await asyncio.gather(*(server.serve_forever() for server in servers))

@@ -14,7 +14,7 @@ import uvloop
 
 from benchmarks.proxy.check import extra_events
 from benchmarks.proxy.cpu_time import cpu_seconds, resident_bytes, wait_until_idle
-from benchmarks.proxy.load import Seen, closed_loop, in_turns, open_loop
+from benchmarks.proxy.load import RepliesSeen, closed_loop, in_turns, open_loop
 from benchmarks.proxy.predicted import predicted
 from benchmarks.proxy.prompts import requests
 from benchmarks.proxy.proxy_process import Proxy
@@ -32,7 +32,7 @@ _TRIES = 2  # something else may have had the machine
 
 
 @dataclass(slots=True)
-class Measured:
+class ProxyFigures:
     """A proxy with its figures by name, and what went wrong."""
 
     proxy: Proxy
@@ -56,13 +56,13 @@ class Measured:
         print(f"{self.proxy.name}: {what}", file=sys.stderr, flush=True)
 
 
-def check(subjects: Sequence[Measured]) -> None:
+def check(subjects: Sequence[ProxyFigures]) -> None:
     """That each answers rightly. Raises StartError."""
     for each in subjects:
         each.extra_events = extra_events(each.proxy)
 
 
-def latency(subjects: Sequence[Measured], rounds: int) -> None:
+def latency(subjects: Sequence[ProxyFigures], rounds: int) -> None:
     """One request after another, of one token: `p50_ms` and `p99_ms`."""
     print(f"one request after another, {rounds} rounds", file=sys.stderr, flush=True)
     asked = [requests(each.proxy.model, 1, stream=False) for each in subjects]
@@ -73,9 +73,11 @@ def latency(subjects: Sequence[Measured], rounds: int) -> None:
         _latencies(each, [seen], "")
 
 
-def open_latency(subjects: Sequence[Measured], rate: float, seconds: float, rounds: int) -> None:
+def open_latency(
+    subjects: Sequence[ProxyFigures], rate: float, seconds: float, rounds: int
+) -> None:
     """Poisson arrivals at a moderate rate: `open_p50_ms` and `open_p99_ms`."""
-    seen: list[list[Seen]] = [[] for _ in subjects]
+    seen: list[list[RepliesSeen]] = [[] for _ in subjects]
     for turn in range(rounds):
         for each, found in _rotated(list(zip(subjects, seen, strict=True)), turn):
             each.say(f"{rate:g} requests a second for {seconds:g} s")
@@ -86,12 +88,12 @@ def open_latency(subjects: Sequence[Measured], rate: float, seconds: float, roun
         _latencies(each, found, "open_")
 
 
-def throughput(subjects: Sequence[Measured], clients: int, seconds: float, rounds: int) -> None:
+def throughput(subjects: Sequence[ProxyFigures], clients: int, seconds: float, rounds: int) -> None:
     """A closed loop of one-token requests: `rps_N`, `cpu_ms_per_request_N` of each.
 
     And `predicted_share_N` of ours with a predictor.
     """
-    seen: list[list[Seen]] = [[] for _ in subjects]
+    seen: list[list[RepliesSeen]] = [[] for _ in subjects]
     before = {each.proxy.name: predicted(each.proxy.port) for each in _predicting(subjects)}
     for turn in range(rounds):
         for each, found in _rotated(list(zip(subjects, seen, strict=True)), turn):
@@ -112,7 +114,7 @@ def throughput(subjects: Sequence[Measured], clients: int, seconds: float, round
         each.figures[f"predicted_share_{clients}"] = share
 
 
-def saturation(subjects: Sequence[Measured], streams: int, seconds: float, rounds: int) -> None:
+def saturation(subjects: Sequence[ProxyFigures], streams: int, seconds: float, rounds: int) -> None:
     """Streams as fast as they go: `tokens_per_second`, `cpu_s_per_million_tokens`."""
     flows: list[list[Flow]] = [[] for _ in subjects]
     for turn in range(rounds):
@@ -126,7 +128,7 @@ def saturation(subjects: Sequence[Measured], streams: int, seconds: float, round
 
 
 def paced(
-    each: Measured, upstreams: Upstreams, seconds: float, counts: Sequence[int], most: int
+    each: ProxyFigures, upstreams: Upstreams, seconds: float, counts: Sequence[int], most: int
 ) -> None:
     """Streams with a token every STEP_S: how `counts` come through, and `streams_held`."""
     upstreams.pace(0.0, STEP_S)
@@ -157,7 +159,7 @@ def paced(
         upstreams.pace(0.0, 0.0)
 
 
-def is_held(each: Measured, flow: Flow) -> bool:
+def is_held(each: ProxyFigures, flow: Flow) -> bool:
     """No failure, p99 between tokens within twice the programmed time, and most tokens there."""
     wanted = flow.count / STEP_S * flow.seconds
     return (
@@ -184,14 +186,14 @@ def most_held(held: Callable[[int], bool], first: int, most: int) -> int:
     return between if between <= most and held(between) else first
 
 
-def memory(subjects: Sequence[Measured]) -> None:
+def memory(subjects: Sequence[ProxyFigures]) -> None:
     """`memory_mb` as it is now."""
     for each in subjects:
         if each.proxy.pid is not None:
             each.figures["memory_mb"] = resident_bytes(each.proxy.pid) / 2**20
 
 
-def _hold(each: Measured, count: int, ramp_s: float, seconds: float) -> Flow:
+def _hold(each: ProxyFigures, count: int, ramp_s: float, seconds: float) -> Flow:
     asked = requests(each.proxy.model, TOKENS, stream=True)
     flow = uvloop.run(
         hold_streams(each.proxy.port, asked, count, ramp_s=ramp_s, seconds=seconds, cpu=each.cpu)
@@ -202,18 +204,18 @@ def _hold(each: Measured, count: int, ramp_s: float, seconds: float) -> Flow:
     return flow
 
 
-def _tokens(each: Measured, flow: Flow) -> float:
+def _tokens(each: ProxyFigures, flow: Flow) -> float:
     return flow.events * TOKENS / (TOKENS + each.extra_events)
 
 
-def _cpu_per_token(each: Measured, flows: Sequence[Flow], end: str) -> None:
+def _cpu_per_token(each: ProxyFigures, flows: Sequence[Flow], end: str) -> None:
     tokens = sum(_tokens(each, flow) for flow in flows)
     if each.proxy.pid is not None and tokens:
         spent = sum(flow.cpu_s for flow in flows)
         each.figures[f"cpu_s_per_million_tokens{end}"] = spent / tokens * 1e6
 
 
-def _latencies(each: Measured, found: Sequence[Seen], prefix: str) -> None:
+def _latencies(each: ProxyFigures, found: Sequence[RepliesSeen], prefix: str) -> None:
     for seen in found:
         each.note(seen.failures)
     times = np.concatenate([seen.latencies() for seen in found]) * 1e3
@@ -223,7 +225,7 @@ def _latencies(each: Measured, found: Sequence[Seen], prefix: str) -> None:
         )
 
 
-def _predicting(subjects: Sequence[Measured]) -> list[Measured]:
+def _predicting(subjects: Sequence[ProxyFigures]) -> list[ProxyFigures]:
     return [each for each in subjects if each.proxy.predicts]
 
 

@@ -24,10 +24,12 @@ class StartError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """What is measured. pid: of its first process; none for no proxy at all.
+    """What is measured.
 
-    model: what requests name. configuration: all that it was told. predicts: it is ours, with a
-    predictor.
+    pid: of its first process; none for no proxy at all.
+    model: what requests name.
+    configuration: all that it was told.
+    predicts: it is ours, with a predictor.
     """
 
     name: str
@@ -45,7 +47,7 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-class ServerProcess:
+class ProxyProcess:
     """A command that runs; what it prints is kept."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: BinaryIO) -> None:
@@ -86,7 +88,7 @@ class ServerProcess:
 @contextmanager
 def started(
     command: Sequence[str], environment: Mapping[str, str] | None = None
-) -> Iterator[ServerProcess]:
+) -> Iterator[ProxyProcess]:
     """Run `command` until the block ends."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
@@ -97,7 +99,7 @@ def started(
             env={**os.environ, **(environment or {})},
         )
         try:
-            yield ServerProcess(process, log)
+            yield ProxyProcess(process, log)
         finally:
             process.terminate()
             try:

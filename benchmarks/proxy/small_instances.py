@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from benchmarks.load.keep_alive import KeepAlive
 from benchmarks.proxy.proxy_process import free_port, started
 from trserve.gateway.pool.telemetry_text import read_metrics
 
@@ -22,7 +23,7 @@ _FINISHED = re.compile(r"^trserve_choices_finished_total\{[^}]*\} (\S+)$", re.MU
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class ServerLoad:
     """What a server says of itself: requests that run or wait, and all that it has finished."""
 
     in_flight: int
@@ -36,7 +37,7 @@ class SmallInstances:
         self.ports = ports
         self.urls = [f"http://127.0.0.1:{port}" for port in ports]
 
-    async def loads(self) -> list[Load]:
+    async def loads(self) -> list[ServerLoad]:
         """Of every server, asked at the same time."""
         return await asyncio.gather(*map(_load, self.ports))
 
@@ -70,12 +71,11 @@ def small_instances(steps_ms: Sequence[float], at_once: int) -> Iterator[SmallIn
         yield SmallInstances([port for _, port in servers])
 
 
-async def _load(port: int) -> Load:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-    page = (await reader.read(-1)).partition(b"\r\n\r\n")[2]
-    writer.close()
+async def _load(port: int) -> ServerLoad:
+    connection = KeepAlive(port)
+    page = await connection.get("/metrics")
+    connection.close()
     reading = read_metrics(page)
     assert reading is not None
     finished = sum(float(value) for value in _FINISHED.findall(page.decode()))
-    return Load(reading.telemetry.running + reading.telemetry.waiting, int(finished))
+    return ServerLoad(reading.telemetry.running + reading.telemetry.waiting, int(finished))

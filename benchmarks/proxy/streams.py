@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.proxy.connection import Connection, Reply
+from benchmarks.proxy.proxy_client import ProxyClient, ProxyReply
 
 _SETTLE_S = 0.5
 
@@ -20,9 +20,12 @@ _SETTLE_S = 0.5
 class Flow:
     """What came in a window of `seconds` with `count` streams held.
 
-    events: server-sent events. gaps: seconds between those of one stream, and how long a stream
-    that did not go on had been waiting at the end. first: seconds from requests to their first
-    event. failures: by what was wrong. cpu_s: what the proxy spent meanwhile.
+    events: server-sent events.
+    gaps: seconds between those of one stream, and how long a stream that did not go on had been
+        waiting at the end.
+    first: seconds from requests to their first event.
+    failures: by what was wrong.
+    cpu_s: what the proxy spent meanwhile.
     """
 
     count: int
@@ -55,17 +58,18 @@ async def hold_streams(
     """Hold `count` streams: one that ends is followed by another at once.
 
     They begin one after another within ramp_s; the window begins half a second after that.
+
     cpu: seconds that the proxy has spent so far.
     """
-    replies: list[Reply] = []
+    replies: list[ProxyReply] = []
     failures: dict[str, int] = {}
     done = False
 
-    def begin(connection: Connection) -> None:
+    def begin(connection: ProxyClient) -> None:
         if not done:
             connection.send(next(requests))
 
-    def ended(connection: Connection, reply: Reply) -> None:
+    def ended(connection: ProxyClient, reply: ProxyReply) -> None:
         if reply.failure:
             failures[reply.failure] = failures.get(reply.failure, 0) + 1
         else:
@@ -73,7 +77,7 @@ async def hold_streams(
             begin(connection)
 
     loop = asyncio.get_running_loop()
-    connections = [Connection(port, ended, streams=True) for _ in range(count)]
+    connections = [ProxyClient(port, ended, streams=True) for _ in range(count)]
     for at, connection in enumerate(connections):
         loop.call_later(ramp_s * at / count, begin, connection)
     await asyncio.sleep(ramp_s + _SETTLE_S)
@@ -88,7 +92,7 @@ async def hold_streams(
 
 
 def _within(
-    opened: float, closed: float, replies: list[Reply], unfinished: list[Reply]
+    opened: float, closed: float, replies: list[ProxyReply], unfinished: list[ProxyReply]
 ) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
     """Events, gaps and times to the first event, between two times."""
     events, gaps, first = 0, [np.empty(0)], []

@@ -6,6 +6,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "array_span.hpp"
 #include "trcore/assign.hpp"
 
 namespace py = pybind11;
@@ -44,32 +45,13 @@ AssignRules rules(std::vector<double> quality, std::vector<double> length, const
     return made;
 }
 
-// The memory of an array of exactly this type and number of dimensions; None gives nothing.
-template <class T, class Kind = std::remove_const_t<T>>
-std::span<T> view_of(const char* name, const py::handle& given, py::ssize_t dimensions,
-                     const char* what, py::ssize_t columns = -1) {
-    if (given.is_none()) return {};
-    constexpr bool kWritten = !std::is_const_v<T>;
-    if (py::isinstance<py::array>(given)) {
-        const auto array = py::reinterpret_borrow<py::array>(given);
-        if (array.dtype().is(py::dtype::of<Kind>()) && array.ndim() == dimensions &&
-            (array.flags() & py::array::c_style) != 0 && (!kWritten || array.writeable()) &&
-            (columns < 0 || array.shape(dimensions - 1) == columns)) {
-            return {static_cast<T*>(const_cast<void*>(array.data())),
-                    static_cast<std::size_t>(array.size())};
-        }
-    }
-    throw py::value_error(std::string(name) + ": must be a contiguous " +
-                          (kWritten ? "and writable " : "") + "array of " + what);
-}
-
 // Quality, cost and latency, for all requests or for each.
 class Weights {
 public:
     explicit Weights(const py::object& given) {
         if (py::isinstance<py::array>(given)) {
             const auto columns = py::reinterpret_borrow<py::array>(given).ndim();
-            span_ = view_of<const double>("weights", given, columns == 2 ? 2 : 1, kWhat, 3);
+            span_ = span_of<const double>("weights", given, columns == 2 ? 2 : 1, kWhat, 3);
             return;
         }
         try {
@@ -96,7 +78,7 @@ Assigned assign(InstanceView& view, const AssignRules& rules, const py::object& 
                 const py::object& tokens, const py::object& needs, const py::object& models,
                 const py::object& instances, const py::object& max_usd,
                 const py::object& max_seconds, const py::object& terms, const py::object& scores,
-                bool commit) {
+                const py::object& usd, const py::object& seconds, bool commit) {
     const Weights weighted(weights);
     const auto m = static_cast<py::ssize_t>(rules.models());
     const auto i = static_cast<py::ssize_t>(view.size());
@@ -104,21 +86,23 @@ Assigned assign(InstanceView& view, const AssignRules& rules, const py::object& 
     const AssignBatch batch{
         .weights = weighted.span(),
         .prompt_tokens =
-            view_of<const std::int32_t>("prompt_tokens", prompt_tokens, 1, "int32, [R]"),
-        .max_tokens = view_of<const std::int32_t>("max_tokens", max_tokens, 1, "int32, [R]"),
-        .quality = view_of<const float>("quality", quality, 2, "float32, [R, M]", m),
-        .length = view_of<const float>("length", length, 2, "float32, [R, M]", m),
-        .needs = view_of<const std::uint32_t>("needs", needs, 1, "uint32, [R]"),
-        .models = view_of<Mask, bool>("models", models, 2, "bool, [R, M]", m),
-        .instances = view_of<Mask, bool>("instances", instances, 2, "bool, [R, I]", i),
-        .max_usd = view_of<const double>("max_usd", max_usd, 1, "float64, [R]"),
-        .max_seconds = view_of<const double>("max_seconds", max_seconds, 1, "float64, [R]"),
+            span_of<const std::int32_t>("prompt_tokens", prompt_tokens, 1, "int32, [R]"),
+        .max_tokens = span_of<const std::int32_t>("max_tokens", max_tokens, 1, "int32, [R]"),
+        .quality = span_of<const float>("quality", quality, 2, "float32, [R, M]", m),
+        .length = span_of<const float>("length", length, 2, "float32, [R, M]", m),
+        .needs = span_of<const std::uint32_t>("needs", needs, 1, "uint32, [R]"),
+        .models = span_of<Mask, bool>("models", models, 2, "bool, [R, M]", m),
+        .instances = span_of<Mask, bool>("instances", instances, 2, "bool, [R, I]", i),
+        .max_usd = span_of<const double>("max_usd", max_usd, 1, "float64, [R]"),
+        .max_seconds = span_of<const double>("max_seconds", max_seconds, 1, "float64, [R]"),
     };
     const AssignOutputs outputs{
-        .chosen = view_of<std::int32_t>("chosen", chosen, 1, "int32, [R]"),
-        .tokens = view_of<std::int32_t>("tokens", tokens, 1, "int32, [R]"),
-        .terms = view_of<double>("terms", terms, 2, "float64, [R, 6]", AssignOutputs::kTerms),
-        .scores = view_of<double>("scores", scores, 2, "float64, [R, I]", i),
+        .chosen = span_of<std::int32_t>("chosen", chosen, 1, "int32, [R]"),
+        .tokens = span_of<std::int32_t>("tokens", tokens, 1, "int32, [R]"),
+        .terms = span_of<double>("terms", terms, 2, "float64, [R, 6]", AssignOutputs::kTerms),
+        .scores = span_of<double>("scores", scores, 2, "float64, [R, I]", i),
+        .usd = span_of<double>("usd", usd, 2, "float64, [R, I]", i),
+        .seconds = span_of<double>("seconds", seconds, 2, "float64, [R, I]", i),
     };
     thread_local Assigner assigner;  // for its memory
     assigner.begin(view, rules, batch, outputs);
@@ -157,7 +141,8 @@ void bind_assign(py::module_& module) {
                py::arg("length"), py::arg("chosen"), py::arg("tokens"), py::kw_only(),
                py::arg("needs") = none, py::arg("models") = none, py::arg("instances") = none,
                py::arg("max_usd") = none, py::arg("max_seconds") = none, py::arg("terms") = none,
-               py::arg("scores") = none, py::arg("commit") = true);
+               py::arg("scores") = none, py::arg("usd") = none, py::arg("seconds") = none,
+               py::arg("commit") = true);
 }
 
 }  // namespace trcore::python

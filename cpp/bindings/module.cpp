@@ -12,6 +12,7 @@ void bind_peer_ring(pybind11::module_& module);
 void bind_pending_table(pybind11::module_& module);
 void bind_philox(pybind11::module_& module);
 void bind_simulation(pybind11::module_& module);
+void bind_why_not(pybind11::module_& module);
 }  // namespace trcore::python
 
 PYBIND11_MODULE(_core, module) {
@@ -24,4 +25,5 @@ PYBIND11_MODULE(_core, module) {
     trcore::python::bind_pending_table(module);
     trcore::python::bind_philox(module);
     trcore::python::bind_simulation(module);
+    trcore::python::bind_why_not(module);
 }

@@ -116,6 +116,14 @@ void Assigner::report(std::size_t r, std::size_t at) const noexcept {
     }
 }
 
+void Assigner::report_prices(std::size_t r, double total, std::span<double> to,
+                             const double* from) const noexcept {
+    if (to.empty()) return;
+    for (std::size_t i = 0; i < view_.count; ++i) {
+        to[r * view_.count + i] = has_room(view_.window[i], total) ? from[i] : kNone;
+    }
+}
+
 Assigned Assigner::run() noexcept {
     mend();
     arrange();
@@ -123,6 +131,8 @@ Assigned Assigner::run() noexcept {
         const AssignRequest asked = request(r);
         const std::size_t at = choose(asked);
         report(r, at);
+        report_prices(r, asked.total, outputs_.usd, scores_.usd());
+        report_prices(r, asked.total, outputs_.seconds, scores_.seconds());
         outputs_.chosen[r] = -1;
         outputs_.tokens[r] = 0;
         if (at == kNobody) {

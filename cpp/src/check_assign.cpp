@@ -75,9 +75,14 @@ void AssignRules::check() const {
 void AssignBatch::check(std::size_t model_count, std::size_t instance_count) const {
     const std::size_t r = requests();
     check_weights(weights, r);
-    check_size("max_tokens", max_tokens, r, "[R]");
     check_size("quality", quality, r * model_count, "[R, M]");
     check_size("length", length, r * model_count, "[R, M]");
+    check_filters(model_count, instance_count);
+}
+
+void AssignBatch::check_filters(std::size_t model_count, std::size_t instance_count) const {
+    const std::size_t r = requests();
+    check_size("max_tokens", max_tokens, r, "[R]");
     check_size("needs", needs, r, "[R]", true);
     check_size("models", models, r * model_count, "[R, M]", true);
     check_size("instances", instances, r * instance_count, "[R, I]", true);
@@ -93,8 +98,15 @@ void AssignOutputs::check(std::size_t requests, std::size_t instance_count) cons
     check_size("chosen", std::span<const std::int32_t>(chosen), requests, "[R]");
     check_size("tokens", std::span<const std::int32_t>(tokens), requests, "[R]");
     check_size("terms", std::span<const double>(terms), requests * kTerms, "[R, 6]", true);
-    check_size("scores", std::span<const double>(scores), requests * instance_count, "[R, I]",
-               true);
+    const std::size_t pairs = requests * instance_count;
+    check_size("scores", std::span<const double>(scores), pairs, "[R, I]", true);
+    check_size("usd", std::span<const double>(usd), pairs, "[R, I]", true);
+    check_size("seconds", std::span<const double>(seconds), pairs, "[R, I]", true);
+}
+
+void AssignPrices::check(std::size_t requests, std::size_t instance_count) const {
+    check_size("usd", usd, requests * instance_count, "[R, I]", true);
+    check_size("seconds", seconds, requests * instance_count, "[R, I]", true);
 }
 
 }  // namespace trcore

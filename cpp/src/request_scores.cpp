@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "score_kernels.hpp"
+#include "trcore/why_not.hpp"
 
 namespace trcore {
 namespace {
@@ -64,10 +65,9 @@ void RequestScores::resize(std::size_t padded) {
 
 void RequestScores::bar(const Snapshot& of, const AssignRequest& request) noexcept {
     for (std::size_t at = 0; at < of.count; ++at) {
-        const bool allowed =
-            (of.capabilities[at] & request.needs) == request.needs &&
-            (request.models == nullptr || request.models[of.model[at]] != 0) &&
-            (request.instances == nullptr || request.instances[at] != 0);
+        const bool allowed = has_capabilities(of.capabilities[at], request.needs) &&
+                             is_allowed(request.models, of.model[at]) &&
+                             is_allowed(request.instances, at);
         columns_.barred[at] = allowed ? 0.0 : -kInfinity;
     }
 }

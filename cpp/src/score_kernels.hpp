@@ -19,6 +19,7 @@
 #include "fill_column.hpp"
 #include "trcore/request_scores.hpp"
 #include "trcore/snapshot.hpp"
+#include "trcore/why_not.hpp"
 
 #define TRCORE_KERNEL [[gnu::always_inline]] inline
 
@@ -97,9 +98,9 @@ TRCORE_KERNEL void price(const Snapshot& of, const AssignRequest& request,
     }, to.length.data(), of.tpot_s.data(), of.backlog.data(), of.pending_prefill.data(),
        of.prefill_s.data());
     fill_column(to.closed.data(), n, [=](double window, double usd, double seconds, double barred) {
-        const double fits = window >= total ? barred : -kInfinity;
-        const double cheap = usd <= max_usd ? fits : -kInfinity;
-        return seconds <= max_seconds ? cheap : -kInfinity;
+        const double fits = has_room(window, total) ? barred : -kInfinity;
+        const double cheap = is_within(usd, max_usd) ? fits : -kInfinity;
+        return is_within(seconds, max_seconds) ? cheap : -kInfinity;
     }, of.window.data(), to.usd.data(), to.seconds.data(), to.barred.data());
     to.usd_range = range<Lanes>(n, to.usd.data(), to.closed.data());
     to.seconds_range = range<Lanes>(n, to.seconds.data(), to.closed.data());

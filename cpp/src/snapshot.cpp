@@ -10,6 +10,7 @@
 #include <string>
 
 #include "fill_column.hpp"
+#include "trcore/why_not.hpp"
 
 namespace trcore {
 namespace {
@@ -87,7 +88,7 @@ void Snapshot::take_models(const InstanceView::Columns& from, std::size_t models
     const auto most = static_cast<double>(models);
     fill(window, [](std::uint8_t healthy, std::uint8_t draining, std::int32_t tokens) {
         const double fits = std::max(tokens, 0);
-        return (healthy != 0) & (draining == 0) ? fits : -1.0;
+        return is_open(healthy, draining) ? fits : -1.0;
     }, from.healthy, from.draining, from.context_window);
     // Wrong ones are counted and only then looked for. `backlog` is free until take_accounts().
     fill(backlog, [](double input, double output, double prior, double rate) {

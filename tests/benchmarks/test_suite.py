@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import _suite
-from benchmarks.serving import benchmark_run
+from benchmarks.report import benchmark_run
 
 GOOD = """'Is all well?'
 import json, sys

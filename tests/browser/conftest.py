@@ -16,7 +16,7 @@ import pytest
 
 from tests.browser.fake_gateway import FakeGateway
 from tests.browser.page_watch import PageWatch
-from tests.support.trserve.running_server import Demo, demo_server, serve_app
+from tests.support.trserve.demo_server import Demo, demo_server, serve_app
 from tests.support.trserve.server_process import running_server
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from tests.browser.page_steps import (
     text_of,
     tokens_by,
 )
-from tests.support.trserve.running_server import Demo
+from tests.support.trserve.demo_server import Demo
 from tests.support.trserve.scripted_group import Reply
 from tests.support.trserve.server_process import running_server
 from tests.support.waiting import until

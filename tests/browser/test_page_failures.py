@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 
 from tests.browser.fake_gateway import CUT, DIE, JUNK, FakeGateway
 from tests.browser.page_steps import connected, send
-from tests.support.trserve.running_server import Demo
+from tests.support.trserve.demo_server import Demo
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route

@@ -120,6 +120,23 @@ TEST(masks_cover_the_last_row_and_no_more) {
     CHECK(batch.chosen[0] == 16);
 }
 
+TEST(what_keeps_a_request_from_an_instance_is_told_by_bits) {
+    InstanceView view(3);
+    open_all(view);
+    view.columns.draining[0] = 1;
+    view.columns.context_window[0] = 10;
+    view.columns.healthy[1] = 0;
+    Batch batch(1);
+    std::vector<std::uint8_t> why(3, 9);
+    trcore::why_not(view, batch.asked(), {}, 1, why);
+    CHECK(why[0] == 1 + 4 && why[1] == 2 && why[2] == 0);
+    const std::vector<double> seconds(3, 2.0), most(1, 1.0);
+    trcore::AssignBatch asked = batch.asked();
+    asked.max_seconds = most;
+    trcore::why_not(view, asked, {.usd = {}, .seconds = seconds}, 1, why);
+    CHECK(why[2] == static_cast<std::uint8_t>(trcore::WhyNot::above_max_seconds));
+}
+
 TEST(what_is_wrong_is_said_before_anything_is_written) {
     InstanceView view(2);
     open_all(view);

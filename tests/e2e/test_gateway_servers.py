@@ -20,8 +20,8 @@ import httpx
 import openai
 import pytest
 
-from benchmarks.serving.llama_server import installed, llama_server
-from benchmarks.serving.llama_server_process import Settings
+from benchmarks.systems.llama_server import installed, llama_server
+from benchmarks.systems.llama_server_process import Settings
 from tests.support.gateway.running_gateway import RunningGateway, running_gateway
 from tests.support.gateway.steady_answers import steady
 from tests.support.trserve.server_process import running_server

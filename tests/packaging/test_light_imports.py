@@ -79,12 +79,11 @@ def test_trcore_needs_numpy_alone() -> None:
         ("collect", "--pair", "p", "--prompts", "package://trrouters/training/prompts/train.txt"),
         ("train", "r2r", "--data", "none"),
         ("import-r2r", "none.pt", "--large", "any"),
-        ("rebuild-slm",),
     ],
     ids=lambda words: words[0],
 )
 def test_trrouters_names_its_extra(words: tuple[str, ...]) -> None:
-    program = (COMMAND, "trrouters.training.__main__", json.dumps(HEAVY))
+    program = (COMMAND, "trrouters.cli.main", json.dumps(HEAVY))
     run = subprocess.run(
         [sys.executable, "-c", *program, *words, "--out", "nowhere"],
         capture_output=True,
@@ -92,7 +91,7 @@ def test_trrouters_names_its_extra(words: tuple[str, ...]) -> None:
         check=False,
     )
     assert run.returncode == 2
-    assert run.stderr.startswith("error: trrouters.training needs ")
+    assert run.stderr.startswith("trrouters: trrouters.training needs ")
     assert run.stderr.endswith("which is not installed: pip install 'trrouters[training]'\n")
     assert run.stderr.count("\n") == 1
 

@@ -7,19 +7,14 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from email.parser import HeaderParser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from tests.packaging.test_makefile import make
+from tests.support.built_wheels import in_repo_needs, install, metadata, run, wheel
 from tests.support.tree import PACKAGES, ROOT
-
-if TYPE_CHECKING:
-    from email.message import Message
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -64,52 +59,6 @@ print(json.dumps({
 LOAD = "import sys, trrouters; [trrouters.router_class(name) for name in sys.argv[1:]]"
 
 
-def run(*command: str | Path, cwd: Path = ROOT) -> str:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{command}:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def dist() -> Path:
-    built = make(ROOT, "wheels")
-    assert built.returncode == 0, built.stdout + built.stderr
-    return ROOT / "dist"
-
-
-def wheel(dist: Path, package: str) -> Path:
-    (found,) = dist.glob(f"{package}-*.whl")
-    return found
-
-
-def metadata(path: Path) -> Message:
-    with zipfile.ZipFile(path) as archive:
-        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
-        return HeaderParser().parsestr(archive.read(name).decode("utf-8"))
-
-
-def in_repo_needs(dist: Path, package: str) -> set[str]:
-    """The packages of this tree that a wheel needs, itself among them, as its metadata says."""
-    needs = {package}
-    for text in metadata(wheel(dist, package)).get_all("Requires-Dist", []):
-        requirement = Requirement(text)
-        if requirement.name in PACKAGES and requirement.marker is None:
-            needs |= in_repo_needs(dist, requirement.name)
-    return needs
-
-
-def install(dist: Path, package: str, folder: Path) -> Path:
-    """A new environment with the package's wheel and all that it requires; its bin folder."""
-    run(sys.executable, "-m", "venv", "--without-pip", folder)
-    python = folder / "bin" / "python"
-    wheels = [wheel(dist, name) for name in sorted(in_repo_needs(dist, package))]
-    pip = (sys.executable, "-m", "pip", "--python", str(python), "-qq", "install", "--no-compile")
-    kept = Path(sys.prefix, ".stamps", "llama")  # where make keeps the llama-cpp-python it built
-    links = ("--find-links", kept.read_text().strip()) if kept.exists() else ()
-    run(*pip, *links, "--constraint", ROOT / "constraints.txt", *wheels)
-    return python.parent
-
-
 def probe(programs: Path, package: str, cwd: Path) -> dict[str, Any]:
     data = json.dumps(sorted(DATA.get(package, ())))
     found = json.loads(run(programs / "python", "-I", "-c", PROBE, package, data, cwd=cwd))
@@ -118,24 +67,58 @@ def probe(programs: Path, package: str, cwd: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_a_wheel_installs_alone_and_imports(dist: Path, package: str, tmp_path: Path) -> None:
-    programs = install(dist, package, tmp_path / "env")
+def test_a_wheel_installs_alone_and_imports(
+    dist: Path, package: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if package == "trserve":
+        programs: Path = request.getfixturevalue("light")
+    else:
+        programs = install(dist, package, tmp_path / "env")
     facts = probe(programs, package, tmp_path)
 
-    assert facts["file"].startswith(str(tmp_path)), "imported from the tree, not from the wheel"
+    assert facts["file"].startswith(str(programs.parent)), "imported from the tree, not the wheel"
     assert facts["typed"]
     assert facts["version"] == metadata(wheel(dist, package))["Version"]
     assert facts["attribute"] in {None, facts["version"]}
     assert SpecifierSet(">=0.1.0.dev0,<0.2").contains(facts["version"], prereleases=True)
     if "trrouters" in in_repo_needs(dist, package):
         assert set(facts["routers"]) >= ROUTERS | TRAINED_ROUTERS
-        loaded = ROUTERS if package != "trserve" else ROUTERS | TRAINED_ROUTERS
-        run(programs / "python", "-I", "-c", LOAD, *sorted(loaded), cwd=tmp_path)
+        run(programs / "python", "-I", "-c", LOAD, *sorted(ROUTERS), cwd=tmp_path)
     if package == "trrouters":
-        assert "collect" in run(programs / "trrouters", "--help", cwd=tmp_path)
+        alone = subprocess.run(
+            [programs / "trrouters", "--help"], capture_output=True, text=True, check=False
+        )
+        assert (alone.returncode, alone.stdout) == (2, "")
+        assert alone.stderr == (
+            "trrouters: trrouters.training needs 'typer', which is not installed: "
+            "pip install 'trrouters[training]'\n"
+        )
     assert not facts["missing"]
     if package == "trserve":
         assert facts["version"] in run(programs / "trserve", "--version", cwd=tmp_path)
+
+
+WORKSHOPS = {
+    file.name
+    for folder in ("trrouters/workshop", "trsched/sglang_cpu")
+    for file in (ROOT / "packages" / folder).rglob("*.py")
+    if file.name not in {"__init__.py", "__main__.py", "app.py"}
+}
+"""Modules for developers: in the tree, and in nothing that is packed."""
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_only_the_package_is_packed(dist: Path, package: str) -> None:
+    assert {"rebuild.py", "install_shims.py"} <= WORKSHOPS
+    with zipfile.ZipFile(wheel(dist, package)) as archive:
+        names = [Path(name) for name in archive.namelist()]
+    top = {name.parts[0] for name in names if not name.parts[0].endswith(".dist-info")}
+    assert top == {package}
+    (sdist,) = dist.glob(f"{package}-*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names += [Path(*Path(name).parts[1:]) for name in archive.getnames()]
+    assert not [name for name in names if name.name in WORKSHOPS]
+    assert not [name for name in names if name.parts[:1] == ("tests",)], "they need the tree's"
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -29,6 +29,7 @@
 #include "trcore/instance_view.hpp"
 #include "trcore/request_scores.hpp"
 #include "trcore/snapshot.hpp"
+#include "trcore/why_not.hpp"
 
 namespace trcore {
 
@@ -63,6 +64,8 @@ struct AssignBatch {
 
     // Throws std::invalid_argument, which begins with the field's name.
     void check(std::size_t model_count, std::size_t instance_count) const;
+    // The same, without weights, quality and length.
+    void check_filters(std::size_t model_count, std::size_t instance_count) const;
     [[nodiscard]] std::size_t requests() const noexcept { return prompt_tokens.size(); }
 };
 
@@ -73,6 +76,8 @@ struct AssignOutputs {
     std::span<std::int32_t> tokens;  // [R], added to pending_decode
     std::span<double> terms = {};    // [R, kTerms], NaN: none
     std::span<double> scores = {};   // [R, I], -inf: no candidate
+    std::span<double> usd = {};      // [R, I], NaN: closed, or no room
+    std::span<double> seconds = {};  // likewise
 
     // As above.
     void check(std::size_t requests, std::size_t instance_count) const;
@@ -105,6 +110,8 @@ private:
     [[nodiscard]] AssignRequest request(std::size_t r) const noexcept;
     [[nodiscard]] std::size_t choose(AssignRequest request) noexcept;  // instance, or kNobody
     void report(std::size_t r, std::size_t at) const noexcept;
+    void report_prices(std::size_t r, double total, std::span<double> to,
+                       const double* from) const noexcept;
 
     const AssignRules* rules_ = nullptr;
     AssignBatch batch_;

@@ -61,6 +61,9 @@ public:
     [[nodiscard]] Terms terms(std::size_t at) const noexcept;
     // [padded], -inf for those that are no candidates.
     [[nodiscard]] const double* scores() const noexcept { return columns_.score.data(); }
+    // [padded], after price(); of no meaning in closed rows.
+    [[nodiscard]] const double* usd() const noexcept { return columns_.usd.data(); }
+    [[nodiscard]] const double* seconds() const noexcept { return columns_.seconds.data(); }
 
 private:
     void bar(const Snapshot& of, const AssignRequest& request) noexcept;

@@ -28,11 +28,11 @@ from tests.support.trrouters.tiny_checkpoints import (
 )
 from trrouters import LogitsOutput, RouterContext, create_router
 from trrouters.checkpoint import save_checkpoint
-from trrouters.training.algorithms import ALGORITHMS
 from trrouters.training.calibrate import calibrate_checkpoint, calibrate_entropy, doubt_for
 from trrouters.training.evaluate import evaluate
 from trrouters.training.ranking import float32_beside, roc_auc, threshold_at_rate
 from trrouters.training.rows import Rows
+from trrouters.training.trained_algorithm import ALGORITHMS
 
 TRAINED = sorted(NETWORKS)
 AIMS = [{"rate": 0.1}, {"rate": 0.37}, {"rate": 1.0}, {"recall": 0.5}, {"recall": 1.0}]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from trrouters.captured_forward import CapturedForward
+from trrouters.algorithms.captured_forward import CapturedForward
 
 
 def test_on_a_cpu_the_forward_is_called() -> None:

@@ -27,11 +27,15 @@ from packages.trrouters.tests.scripted_pair import (
     rule,
     scripted_pair,
 )
-from trrouters.r_stitch import normalized_entropy
-from trrouters.training.collect import CollectSettings, collect, collect_shard
+from trrouters.algorithms.r_stitch import normalized_entropy
+from trrouters.training.collect import (
+    CollectSettings,
+    SettingsChangedError,
+    collect,
+    collect_shard,
+)
 from trrouters.training.pair import PairError
 from trrouters.training.rows import Rows, load_rows
-from trrouters.training.sample import SettingsChangedError
 
 PROMPTS = [f"question {word}?" for word in ("one", "two", "three", "four", "4", "5", "6", "7")]
 SETTINGS = CollectSettings(max_tokens=10, horizon=3, top_k=5)

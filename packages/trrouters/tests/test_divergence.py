@@ -15,7 +15,7 @@ from packages.trrouters.tests.scripted_pair import (
     plain_labels,
     rule,
 )
-from trrouters.training.divergence import Trace, label_divergent
+from trrouters.training.divergence import AnswerTrace, label_divergent
 from trrouters.training.pair import PairError
 
 STOP = frozenset({0})
@@ -23,10 +23,10 @@ STOP = frozenset({0})
 
 def trace_of(
     engine: ScriptedEngine, prompt: list[int], answer: list[int], small: list[int]
-) -> Trace:
+) -> AnswerTrace:
     seq = engine.start(prompt, "greedy")
     engine.append(seq, answer[:-1])
-    return Trace(seq, len(prompt), answer, small, ended=answer[-1] in STOP)
+    return AnswerTrace(seq, len(prompt), answer, small, ended=answer[-1] in STOP)
 
 
 @given(

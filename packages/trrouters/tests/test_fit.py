@@ -18,11 +18,11 @@ pytest.importorskip("safetensors", reason="trrouters[torch] is not installed: no
 from packages.trrouters.tests.tiny_rows import tiny_rows, write_rows
 from tests.support.trrouters.tiny_checkpoints import HIDDEN, NETWORKS, PAIR, TOP_K
 from trrouters.checkpoint import RouterCheckpoint, load_checkpoint, save_checkpoint
-from trrouters.training.algorithms import ALGORITHMS
 from trrouters.training.evaluate import evaluate
 from trrouters.training.fit import FitSettings, fit
 from trrouters.training.rows import Rows
 from trrouters.training.train_router import train_router
+from trrouters.training.trained_algorithm import ALGORITHMS
 
 TRAINED = sorted(NETWORKS)
 QUICK = FitSettings(epochs=12, batch=64, learning_rate=0.01)

@@ -19,7 +19,7 @@ pytest.importorskip("safetensors", reason="trrouters[torch] is not installed: no
 from tests.support.trrouters.seen_request import SeenRequest
 from tests.support.trrouters.tiny_checkpoints import NETWORKS, context, saved, some_rows
 from trrouters import RouteResult, ThresholdSetting, create_router, router_class
-from trrouters.r_stitch import RStitch
+from trrouters.algorithms.r_stitch import RStitch
 
 COUNT = 12
 SEEN = some_rows(COUNT)

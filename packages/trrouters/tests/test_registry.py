@@ -18,7 +18,7 @@ from trrouters import (
     router_class,
     router_names,
 )
-from trrouters.fixed import Fixed
+from trrouters.algorithms.fixed import Fixed
 
 Install = Callable[[str, str], None]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch", reason="trrouters[training] is not installed: no torch")
-for library in ("gguf", "llama_cpp", "rich", "safetensors"):
+for library in ("rich", "safetensors", "typer"):
     pytest.importorskip(library, reason=f"trrouters[training] is not installed: no {library}")
 
 from safetensors.torch import load, save
@@ -20,8 +20,8 @@ from safetensors.torch import load, save
 from packages.trrouters.tests.scripted_pair import Scripted, mostly, rule, scripted_pair
 from tests.support.trrouters.tiny_checkpoints import edit_config, published_r2r, saved
 from trrouters.checkpoint import load_checkpoint
+from trrouters.cli.main import main
 from trrouters.training import pair as pair_module
-from trrouters.training.__main__ import main
 from trrouters.training.pair import PairError, TrainingPair, open_pair
 
 VOCAB = 110
@@ -77,7 +77,7 @@ def report(capsys: Capture, *words: str) -> dict[str, Any]:
     assert main([*words, "--json"]) == 0
     out, err = capsys.readouterr()
     assert out.count("\n") == 1
-    assert "error" not in err
+    assert "trrouters: " not in err
     found = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert isinstance(found, dict)
     return found
@@ -89,7 +89,7 @@ def failure(capsys: Capture, *words: str) -> tuple[int, str]:
     status = main(words)
     out, err = capsys.readouterr()
     assert out == ""
-    lines = [line for line in err.splitlines() if line.startswith("error: ")]
+    lines = [line for line in err.splitlines() if line.startswith("trrouters: ")]
     assert len(lines) == 1
     assert err.endswith(lines[0] + "\n")
     assert "Traceback" not in err
@@ -186,7 +186,7 @@ def test_a_published_router_is_converted(tmp_path: Path, capsys: Capture) -> Non
 
 def test_a_pair_that_cannot_be_opened(tmp_path: Path, capsys: Capture) -> None:
     words = ["nowhere.yaml" if word == "pair" else word for word in collect_words(tmp_path)]
-    assert failure(capsys, *words) == (2, "error: nowhere.yaml: no such file")
+    assert failure(capsys, *words) == (2, "trrouters: nowhere.yaml: no such file")
 
 
 def test_no_package_that_opens_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,32 +294,51 @@ def test_what_cannot_be_learnt_or_continued(
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("named", "words"),
     [
-        ("train", "me", "--data", "d", "--out", "o"),
-        ("train", "r2r", "--data", "d", "--out", "o", "--widths", "8,0"),
-        ("train", "r2r", "--data", "d", "--out", "o", "--widths", "8,x"),
-        ("train", "r2r", "--data", "d", "--out", __file__),
-        ("collect", "--pair", "p", "--prompts", "f", "--out", __file__),
-        ("train", "r2r", "--data", "d", "--out", "o", "--epochs", "0"),
-        ("calibrate", "r_stitch", "--data", "d"),
-        ("calibrate", "r_stitch", "--data", "d", "--rate", "0.1", "--recall", "0.1"),
-        ("eval", "--data", "d"),
+        ("'r2r|citer|co-llm'", ("train", "me", "--data", "d", "--out", "o")),
+        ("'--widths'", ("train", "r2r", "--data", "d", "--out", "o", "--widths", "8,0")),
+        ("'--widths'", ("train", "r2r", "--data", "d", "--out", "o", "--widths", "8,x")),
+        ("'--out'", ("train", "r2r", "--data", "d", "--out", __file__)),
+        ("'--out'", ("collect", "--pair", "p", "--prompts", "f", "--out", __file__)),
+        ("'--epochs'", ("train", "r2r", "--data", "d", "--out", "o", "--epochs", "0")),
+        ("'--rate' / '--recall'", ("calibrate", "r_stitch", "--data", "d")),
+        (
+            "'--rate' / '--recall'",
+            ("calibrate", "r_stitch", "--data", "d", "--rate", "0.1", "--recall", "0.1"),
+        ),
+        ("'ROUTER...'", ("eval", "--data", "d")),
         *(
-            ("collect", "--pair", "p", "--prompts", "f", "--out", "o", option, value)
+            (
+                f"'{option}'",
+                ("collect", "--pair", "p", "--prompts", "f", "--out", "o", option, value),
+            )
             for option in ("--limit", "--max-tokens", "--horizon", "--batch", "--context")
             for value in ("0", "-1", "x")
         ),
     ],
-    ids=lambda words: " ".join(words[-2:]).rpartition("/")[2],
+    ids=lambda value: " ".join(value[-2:]).rpartition("/")[2] if isinstance(value, tuple) else "",
 )
-def test_words_that_cannot_be(capsys: Capture, words: tuple[str, ...]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(words)
-    assert caught.value.code == 2
-    said = capsys.readouterr().err
-    assert "usage: trrouters" in said
-    assert "invalid _" not in said, "names of functions are not for people"
+def test_words_that_cannot_be(capsys: Capture, named: str, words: tuple[str, ...]) -> None:
+    status, said = failure(capsys, *words)
+    assert (status, named in said) == (2, True), said
+    assert "_" not in said.replace("r_stitch", "").replace(__file__, ""), (
+        "names of functions are not for people"
+    )
+
+
+def test_without_words_the_help(capsys: Capture) -> None:
+    assert main([]) == 0
+    assert capsys.readouterr().out.lstrip().startswith("Usage: trrouters")
+
+
+@pytest.mark.parametrize("command", [(), ("collect",), ("eval",)])
+def test_help_says_what_a_command_does(capsys: Capture, command: tuple[str, ...]) -> None:
+    assert main([*command, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert said.lstrip().startswith(f"Usage: {' '.join(('trrouters', *command))}")
+    if not command:
+        assert "--install-completion" in said
 
 
 def test_an_installed_packages_router_is_not_rewritten(

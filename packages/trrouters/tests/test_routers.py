@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from tests.support.trrouters.seen_request import SeenRequest, step_of
 from trrouters import BaseRouter, RouterContext
-from trrouters.bernoulli import Bernoulli
+from trrouters.algorithms.bernoulli import Bernoulli
+from trrouters.algorithms.fixed import Fixed
+from trrouters.algorithms.me import MixtureEnsemble
+from trrouters.algorithms.r_stitch import RStitch, normalized_entropy
 from trrouters.draws import ROUTING_STREAM, uniform
-from trrouters.fixed import Fixed
-from trrouters.me import MixtureEnsemble
-from trrouters.r_stitch import RStitch, normalized_entropy
 
 torch = pytest.importorskip("torch")
 

@@ -38,7 +38,7 @@ from trrouters import (
     RouteResult,
     create_router,
 )
-from trrouters.r_stitch import normalized_entropy
+from trrouters.algorithms.r_stitch import normalized_entropy
 
 TRAINED = sorted(NETWORKS)
 PLAIN_R2R = {**ARCHITECTURES["r2r"], "normalize": False}

@@ -14,7 +14,7 @@ from tests.support.trsched.gate_engine import GateEngine
 from tests.support.trsched.groups import profile_config, request
 from tests.support.waiting import until
 from trrouters import PeerReq, RouteResult
-from trrouters.bernoulli import Bernoulli
+from trrouters.algorithms.bernoulli import Bernoulli
 from trrouters.route_result import Destinations
 from trrouters.routed_request import RoutedRequest
 from trsched.engines.profile import profile_token

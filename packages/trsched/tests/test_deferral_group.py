@@ -15,7 +15,7 @@ pytest.importorskip("gguf", reason="gguf is not installed")
 
 from tests.support.trsched.deferral_gguf import HEAD_MARGIN, DeferralModel, save_head
 from trrouters import ModelIdentity
-from trrouters.co_llm import CoLlm
+from trrouters.algorithms.co_llm import CoLlm
 from trsched.errors import ConfigError
 from trsched.group import Group
 from trsched.models.model_path import resolve_model_path

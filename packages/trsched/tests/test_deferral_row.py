@@ -36,7 +36,7 @@ from tests.support.trsched.seen_outputs import (
     walk,
 )
 from trrouters import Need, RouterContext
-from trrouters.co_llm import CoLlm
+from trrouters.algorithms.co_llm import CoLlm
 from trsched.engines.llamacpp import LlamaCppEngine
 from trsched.errors import ConfigError
 from trsched.models.vocabulary import GgufVocabulary

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.trserve.running_server import Demo, demo_server
+from tests.support.trserve.demo_server import Demo, demo_server
 from tests.support.trserve.scripted_group import Reply
 
 

@@ -9,7 +9,7 @@ from trserve.gateway.config.config import GatewayConfig
 from trserve.gateway.pool.balancing import Balancing, open_balancing
 from trserve.gateway.pool.local_groups import GroupServer
 from trserve.gateway.pool.pool import Pool
-from trserve.openai.schemas.server_responses import Routing, RoutingThreshold
+from trserve.openai.schemas.model_list import Routing, RoutingThreshold
 
 
 def small_config(**sections: Any) -> GatewayConfig:

@@ -25,8 +25,9 @@ from trserve.gateway.gateway import Gateway
 from trserve.gateway.http.app import create_gateway_app
 from trserve.gateway.metrics.tracing import Tracing
 from trserve.gateway.pool.balancing import open_balancing
+from trserve.gateway.upstream.connection_release import ConnectionRelease
+from trserve.http.http_server import HttpServer, finish
 from trserve.http.listener import listen, reserve, url_of
-from trserve.http.uvicorn_server import HttpServer, finish
 
 T = TypeVar("T")
 
@@ -101,7 +102,7 @@ class RunningGateway:
             return {
                 each.name: (
                     *(int(column[each.number]) for column in (*columns, own.context, own.written)),
-                    len(each.flights),
+                    len(each.requests),
                     *([] if each.permits is None else [_taken(each.permits, each.spec)]),
                 )
                 for each in self.gateway.pool.instances
@@ -114,7 +115,7 @@ class RunningGateway:
 
         def idle() -> bool:
             return (
-                not self.call(lambda: self.gateway.watchdog.flights)
+                not self.call(lambda: len(self.gateway.in_flight))
                 and not any(map(any, self.in_flight().values()))
                 and self.call(lambda: len(self.gateway.state.in_flight)) == 0
             )
@@ -187,11 +188,13 @@ async def _serve(
     made: list[RunningGateway],
     started: threading.Event,
     stopping: asyncio.Event,
+    read_on_s: float,
 ) -> None:
     balancing = open_balancing(deployment.gateway)
     with reserve("127.0.0.1", 0) as sock:
         url = url_of(sock, "127.0.0.1")
-        async with Gateway(deployment, balancing, {}, Tracing(None)) as gateway:
+        connections = ConnectionRelease(read_on_s)
+        async with Gateway(deployment, balancing, {}, Tracing(None), connections) as gateway:
             loop = asyncio.get_running_loop()
             running = RunningGateway(url, gateway, loop)
             loop.set_exception_handler(lambda loop, context: running.problems.append(repr(context)))
@@ -201,13 +204,18 @@ async def _serve(
             serving = asyncio.ensure_future(server.serve([sock]))
             waiting = asyncio.ensure_future(stopping.wait())
             await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
-            gateway.stop()
+            gateway.in_flight.stop_all()
             await finish(server, serving)
 
 
 @contextmanager
-def running_gateway(folder: Path, config: Mapping[str, Any]) -> Iterator[RunningGateway]:
-    """Ready, and at the end stopped; nothing may have gone unhandled in it."""
+def running_gateway(
+    folder: Path, config: Mapping[str, Any], read_on_s: float = 1.0
+) -> Iterator[RunningGateway]:
+    """Ready, and at the end stopped; nothing may have gone unhandled in it.
+
+    read_on_s: how long it waits for the end of an answer that is complete.
+    """
     path = folder / "gateway.yaml"
     path.write_text(yaml.safe_dump(dict(config), sort_keys=False), encoding="utf-8")
     deployment = load_gateway(path, {"host": "127.0.0.1", "port": 0})
@@ -216,7 +224,7 @@ def running_gateway(folder: Path, config: Mapping[str, Any]) -> Iterator[Running
 
     def run() -> None:
         try:
-            uvloop.run(_serve(deployment, made, started, stopping))
+            uvloop.run(_serve(deployment, made, started, stopping, read_on_s))
         finally:
             started.set()
 

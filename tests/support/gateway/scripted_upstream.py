@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
@@ -146,10 +146,14 @@ class ScriptedUpstream:
         if script is None:
             script = self.answer
             self.exchanges.append(exchange)
+        return await _play(self._counted(script, exchange), exchange, reader.gone)
+
+    async def _counted(self, script: Script, exchange: Exchange) -> None:
+        """Over as soon as its last byte is written, before the other side can have read it."""
         self.open += 1
         self.most_open = max(self.most_open, self.open)
         try:
-            return await _play(script, exchange, reader.gone)
+            await script(exchange)
         finally:
             self.open -= 1
 
@@ -160,8 +164,8 @@ async def _turns() -> None:
         await asyncio.sleep(0)
 
 
-async def _play(script: Script, exchange: Exchange, gone: asyncio.Event) -> bool:
-    playing = asyncio.ensure_future(script(exchange))
+async def _play(script: Coroutine[Any, Any, None], exchange: Exchange, gone: asyncio.Event) -> bool:
+    playing = asyncio.ensure_future(script)
     leaving = asyncio.ensure_future(gone.wait())
     try:
         await asyncio.wait([playing, leaving], return_when=asyncio.FIRST_COMPLETED)

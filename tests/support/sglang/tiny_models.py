@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from trsched.engines.sglang import cpu_shims
+import sglang_cpu_shims
 
 VOCAB = 512
 CONTEXT = 512
@@ -36,7 +36,7 @@ class Reference:
     """The same checkpoint in transformers, one sequence at a time and without any cache."""
 
     def __init__(self, folder: Path) -> None:
-        cpu_shims.install()  # transformers imports torchvision
+        sglang_cpu_shims.install()  # transformers imports torchvision
         from transformers import AutoModelForCausalLM
 
         self._model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
@@ -51,7 +51,7 @@ class Reference:
 
 def make_tokenizer(folder: Path) -> None:
     """Byte-level BPE of VOCAB tokens: 0 begins, 1 ends a text, 2 pads."""
-    cpu_shims.install()
+    sglang_cpu_shims.install()
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -84,7 +84,7 @@ def make_model(
 
     extra_rows: rows of the LM head beyond the tokenizer's VOCAB.
     """
-    cpu_shims.install()
+    sglang_cpu_shims.install()
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     torch.manual_seed(seed)

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from tests.support.trrouters.seen_request import SeenRequest
 from trrouters import LogitsOutput, ModelIdentity, RouterContext, RouteResult
+from trrouters.algorithms.citer import CiterNetwork
+from trrouters.algorithms.co_llm import DeferralHead
+from trrouters.algorithms.r2r_network import R2RNetwork
 from trrouters.checkpoint import CONFIG_FILE, RouterCheckpoint, save_checkpoint
-from trrouters.citer import CiterNetwork
-from trrouters.co_llm import DeferralHead
-from trrouters.r2r_network import R2RNetwork
 
 HIDDEN, TOP_K, VOCAB = 12, 9, 60
 PAIR = (ModelIdentity("small", "weights-1", HIDDEN), ModelIdentity("large", "weights-2"))

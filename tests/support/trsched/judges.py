@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tests.support.trsched.random_routers import random_checkpoint
 from tests.support.trsched.seen_outputs import Seen
 from trrouters import Need, RouterContext, RouteResult, create_router
-from trrouters.r_stitch import normalized_entropy
+from trrouters.algorithms.r_stitch import normalized_entropy
 
 SCORE_TOLERANCE = 1e-5
 """torch multiplies matrices of other heights by other kernels, which add in another order. The

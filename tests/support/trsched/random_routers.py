@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from trrouters import ModelIdentity
+from trrouters.algorithms.citer import CiterNetwork
+from trrouters.algorithms.co_llm import DeferralHead
+from trrouters.algorithms.r2r_network import R2RNetwork
 from trrouters.checkpoint import RouterCheckpoint, save_checkpoint
-from trrouters.citer import CiterNetwork
-from trrouters.co_llm import DeferralHead
-from trrouters.r2r_network import R2RNetwork
 
 NETWORKS: dict[str, tuple[type[torch.nn.Module], dict[str, Any]]] = {
     "r2r": (R2RNetwork, {"hidden_size": 576, "top_k": 20, "widths": [64, 64], "expansion": 2}),

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 import pytest
 import structlog
 
-from trserve.settings.server_settings import ENV_PREFIX, known_settings
+from trserve.settings.server_settings import ALL_SETTINGS
 
 
 def clear_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """None of our environment variables is set."""
-    for name in known_settings():
-        monkeypatch.delenv(ENV_PREFIX + name.upper(), raising=False)
+    for setting in ALL_SETTINGS.values():
+        monkeypatch.delenv(setting.variable, raising=False)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from trrouters import BaseRouter, RouterContext
-from trrouters.bernoulli import Bernoulli
+from trrouters.algorithms.bernoulli import Bernoulli
 from trsched.errors import GroupUnavailableError, QueueFullError
 from trsched.loops.stream import Deliver, Stream
 from trsched.models.vocabulary import Vocabulary
@@ -64,8 +64,10 @@ class ScriptVocabulary:
 class Reply:
     """What a request gets: text, byte by byte, then the end token and `final`.
 
-    burst: tokens per turn. hold_after: tokens after which the models pause until the request is
-    aborted or `ScriptedGroup.go_on` is called.
+    burst: tokens per turn.
+    hold_after: tokens after which the models pause until the request is aborted or
+        `ScriptedGroup.go_on` is called.
+    endless: the text is said again and again.
     """
 
     text: str | bytes = "Grüße, 世界! 😀"

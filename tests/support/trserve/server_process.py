@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from trserve.settings.server_settings import ENV_PREFIX, known_settings
+from trserve.settings.server_settings import ALL_SETTINGS
 
 TIMEOUT = 120.0
 
@@ -22,11 +22,11 @@ TIMEOUT = 120.0
 class ServerProcess:
     """`arguments` follow `python -W error`. Its stderr is read as it comes."""
 
-    def __init__(self, arguments: list[str]) -> None:
-        variables = {ENV_PREFIX + name.upper() for name in known_settings()}
+    def __init__(self, arguments: list[str], python: Path = Path(sys.executable)) -> None:
+        variables = {setting.variable for setting in ALL_SETTINGS.values()}
         environment = {name: value for name, value in os.environ.items() if name not in variables}
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", *arguments],
+            [python, "-W", "error", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -74,9 +74,11 @@ class ServerProcess:
 
 
 @contextmanager
-def server_process(arguments: list[str]) -> Iterator[ServerProcess]:
+def server_process(
+    arguments: list[str], python: Path = Path(sys.executable)
+) -> Iterator[ServerProcess]:
     """The process, killed at the end if it still runs."""
-    server = ServerProcess(arguments)
+    server = ServerProcess(arguments, python)
     try:
         yield server
     finally:
@@ -89,14 +91,17 @@ def running_server(
     *arguments: str,
     source: Sequence[str] = ("--preset", "profile-demo"),
     server: str = "launch",
+    python: Path = Path(sys.executable),
 ) -> Iterator[tuple[ServerProcess, str]]:
     """A ready server with that preset or configuration on a free port, and its URL.
 
-    server: the command that starts it.
+    server: the command that starts it. python: another environment's, which sees nothing of this
+    one's.
     """
     ready = folder / "ready.json"
-    command = ["-m", "trserve", server, *source, "--port", "0"]
-    with server_process([*command, "--ready-file", str(ready), *arguments]) as process:
+    command = ["-m", "trserve", server, *source, "--port", "0", "--ready-file", str(ready)]
+    isolated = [] if python == Path(sys.executable) else ["-I"]
+    with server_process([*isolated, *command, *arguments], python) as process:
         process.wait_for("ready")
         facts: dict[str, Any] = json.loads(ready.read_text())
         assert facts["pid"] == process.process.pid

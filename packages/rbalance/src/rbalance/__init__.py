@@ -28,8 +28,11 @@ from rbalance.labels.records import (
 from rbalance.labels.tables import read_labelled
 from rbalance.labels.training_set import TrainingSet, held_out
 from rbalance.policies.batch import RouteRequest
+from rbalance.policies.policy import WeightedPolicy
+from rbalance.policies.registry import Ingredients
 from rbalance.policies.terms import Terms
 from rbalance.policies.weights import Weights, parse_weights
+from rbalance.policy_by_name import open_policy
 from rbalance.predict.embedder import Embedder
 from rbalance.predict.evaluation import Evaluation, evaluate
 from rbalance.predict.fixed_predictor import FixedPredictor
@@ -38,9 +41,9 @@ from rbalance.predict.mapped_predictor import MappedPredictor
 from rbalance.predict.predictions import Predictions, Predictor, Prior
 from rbalance.predict.predictor_artefact import load_predictor, load_prior, save_predictor
 from rbalance.predict.sentence_embedder import SentenceEmbedder
-from rbalance.simulator.policy_registry import Ingredients, open_policy
 from rbalance.state.instance_state import InstanceState
 from rbalance.state.telemetry import Telemetry
+from trcore import WhyNot
 
 __version__ = version("rbalance")
 
@@ -84,7 +87,9 @@ __all__ = [
     "Tier",
     "TrainingError",
     "TrainingSet",
+    "WeightedPolicy",
     "Weights",
+    "WhyNot",
     "__version__",
     "article_cluster",
     "evaluate",

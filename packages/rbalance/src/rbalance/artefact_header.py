@@ -11,7 +11,10 @@ from rbalance.errors import ArtefactError
 
 
 class ArtefactHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What every header begins with. format: name and version of the rest."""
+    """What every header begins with.
+
+    format: name and version of the rest.
+    """
 
     format: str
 

@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 class Tier:
     """One model on one kind of machine, `instances` times.
 
-    price_in and price_out: USD for 1M tokens. tpot_s: seconds per output token, the tier's prior.
-    prefill_rate: prompt tokens a second. slots: requests decoded at once. kv_tokens: tokens its KV
-    memory holds. context: tokens of prompt and answer together.
-    capabilities: bits, whose meaning is the caller's affair. growth: by what share of tpot_s
-    each further running request lengthens a token's time; only a simulation reads it.
+    price_in, price_out: USD for 1M tokens.
+    tpot_s: seconds per output token, the tier's prior.
+    prefill_rate: prompt tokens a second.
+    slots: requests decoded at once.
+    kv_tokens: tokens its KV memory holds.
+    context: tokens of prompt and answer together.
+    capabilities: bits, whose meaning is the caller's affair.
+    growth: by what share of tpot_s each further running request lengthens a token's time; only a
+        simulation reads it.
     """
 
     name: str

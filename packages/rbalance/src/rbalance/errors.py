@@ -1,5 +1,15 @@
 """Typed errors of the balancer; each says what is wrong and, for settings, which field."""
 
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trcore import WhyNot
+
 
 class RbalanceError(Exception):
     """Base of this package's errors."""
@@ -8,8 +18,8 @@ class RbalanceError(Exception):
 class ConfigError(RbalanceError):
     """A setting that makes no sense.
 
-    field: dotted path of the offending setting, e.g. `weights.quality` or `--k`. message: what is
-    wrong with it.
+    field: dotted path of the offending setting, e.g. `weights.quality` or `--k`.
+    message: what is wrong with it.
     """
 
     def __init__(self, field: str, message: str) -> None:
@@ -38,4 +48,12 @@ class MissingExtraError(RbalanceError, ImportError):
 
 
 class NoInstanceError(RbalanceError):
-    """A request that no instance may take; the message says what stands against which."""
+    """A request that no instance may take; the message says what stands against which.
+
+    why: all that keeps the request from each instance, by the instance's number. Of an instance
+        that is kept out by its ceilings alone, a bit of no other reason is set.
+    """
+
+    def __init__(self, message: str, why: Mapping[int, WhyNot] = MappingProxyType({})) -> None:
+        super().__init__(message)
+        self.why = why

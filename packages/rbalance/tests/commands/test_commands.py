@@ -161,3 +161,17 @@ def test_bad_prices_are_named(
     predictor: str, price: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said in complaint(capsys, "eval", predictor, DATA, "--price", price)
+
+
+def test_a_shell_can_complete_commands(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in (
+        ("_RBALANCE_COMPLETE", "complete_bash"),
+        ("COMP_WORDS", "rbalance fi"),
+        ("COMP_CWORD", "1"),
+    ):
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit, match="0"):
+        main([])
+    assert capsys.readouterr().out.split() == ["fit", "fit-tpot"]

@@ -17,12 +17,14 @@ from rbalance.decide.balancer_stats import BalancerStats
 from rbalance.decide.batching import BatchLimits, FixedSizing
 from rbalance.decide.foresight import Foreseen, Foresight
 from rbalance.errors import ConfigError, NoInstanceError
-from rbalance.policies.batch import Batch, RouteRequest
+from rbalance.policies.batch import RequestBatch, RouteRequest
 from rbalance.policies.policy import Placements
+from rbalance.policies.registry import Ingredients
 from rbalance.policies.weights import Weights
 from rbalance.predict.predictions import Predictions, Prior
-from rbalance.simulator.policy_registry import Ingredients, open_policy
+from rbalance.simulator.policy_registry import open_policy
 from rbalance.state.instance_state import InstanceState
+from trcore import WhyNot
 
 CLUSTER = article_cluster()
 PRIOR = Prior(
@@ -44,12 +46,12 @@ class Watched:
     uses_vectors: ClassVar[bool] = False
     draws: ClassVar[bool] = False
     fails_for: str = ""
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[RequestBatch] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.inner = open_policy("route-balance", Ingredients(CLUSTER, PRIOR))
 
-    def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
+    def decide(self, batch: RequestBatch, state: InstanceState, now: float) -> Placements:
         self.batches.append(batch)
         if self.fails_for in batch.prompts:
             raise RuntimeError("cannot stand this prompt")
@@ -61,7 +63,7 @@ class Watched:
 
 @dataclass
 class Bench:
-    policy: Watched = field(default_factory=lambda: Watched(fails_for="never"))
+    policy: Any = field(default_factory=lambda: Watched(fails_for="never"))
     stats: BalancerStats = field(default_factory=BalancerStats)
     state: InstanceState = field(default_factory=lambda: InstanceState(CLUSTER))
 
@@ -259,9 +261,31 @@ async def test_what_nothing_can_take_is_told_why() -> None:
     assert isinstance(wide, NoInstanceError)
     assert "of 13, 12 are open; of these 12 have no room for 99100 tokens, 0 lack" in str(wide)
     assert "capability and 2 are excluded; allowed models: all" in str(wide)
+    no_room, excluded = WhyNot.NO_ROOM, WhyNot.NO_ROOM | WhyNot.EXCLUDED
+    assert wide.why == {
+        **dict.fromkeys(range(13), no_room),
+        0: excluded | WhyNot.DRAINING,
+        3: excluded,
+        4: excluded,
+    }
     assert isinstance(fine, Routed)
     assert bench.stats.no_instance == 1
     assert bench.stats.stale_instances == 13, "nobody has told of itself"
+
+
+@pytest.mark.asyncio
+async def test_ceilings_are_told_of_a_policy_that_keeps_to_them() -> None:
+    bench = Bench()
+    bench.policy = open_policy("route-balance", Ingredients(CLUSTER, PRIOR))
+    async with bench.open() as balancer:
+        (dear,) = await ask(balancer, request(1, max_usd=0.0, models=CLUSTER.models[:1]))
+        (slow,) = await ask(balancer, request(2, max_seconds=0.0))
+    assert isinstance(dear, NoInstanceError)
+    assert dear.why[0] == WhyNot.ABOVE_MAX_USD
+    assert dear.why[12] == WhyNot.ABOVE_MAX_USD | WhyNot.MODEL_NOT_ALLOWED
+    assert isinstance(slow, NoInstanceError)
+    assert set(slow.why.values()) == {WhyNot.ABOVE_MAX_SECONDS}
+    assert str(slow).endswith("allowed models: all; ceilings: inf USD, 0 s")
 
 
 @pytest.mark.asyncio

@@ -18,17 +18,18 @@ from rbalance.decide.balancer_stats import BalancerStats
 from rbalance.decide.explain import CandidateReport, explain
 from rbalance.decide.foresight import Foreseen, Foresight
 from rbalance.errors import NoInstanceError
-from rbalance.policies.batch import Batch, RouteRequest
+from rbalance.policies.batch import RequestBatch, RouteRequest
+from rbalance.policies.candidates import CEILINGS, reasons, survivors
 from rbalance.policies.policy import Policy
+from rbalance.policies.registry import Ingredients
 from rbalance.policies.route_balance import RouteBalance, ScoreRules
-from rbalance.policies.survivors import survivors
 from rbalance.policies.weights import PRESETS, Weights
 from rbalance.predict.predictions import Predictions, Prior
-from rbalance.simulator.policy_registry import POLICIES, Ingredients, open_policy
+from rbalance.simulator.policy_registry import POLICIES, open_policy
 from rbalance.state.instance_state import InstanceState
 from rbalance.state.telemetry import Telemetry
 from tests.support.rbalance.synthetic_pool import synthetic_pool
-from trcore import assign
+from trcore import WhyNot, assign
 
 TIERS = article_cluster().tiers
 NARROW, ABLE = replace(TIERS[0], context=2000, slots=2), replace(TIERS[1], capabilities=3)
@@ -59,7 +60,7 @@ def states(draw: st.DrawFn) -> InstanceState:
 
 
 @st.composite
-def batches(draw: st.DrawFn) -> Batch:
+def batches(draw: st.DrawFn) -> RequestBatch:
     ceilings = st.sampled_from([math.inf, 0.0, 1e-5, 1.0])
     models = st.lists(st.sampled_from(CLUSTER.models), min_size=1).map(tuple)
     request = RouteRequest(
@@ -80,7 +81,7 @@ def batches(draw: st.DrawFn) -> Batch:
     known = Predictions(
         np.array([quality], np.float32), np.array([length], np.float32), np.zeros((1, 3), np.bool_)
     )
-    return Batch.of([request], CLUSTER.models, known)
+    return RequestBatch.of([request], CLUSTER.models, known)
 
 
 RULES = st.builds(
@@ -104,7 +105,7 @@ def first_of_the_best(candidates: Sequence[CandidateReport], state: InstanceStat
 @settings(max_examples=150, deadline=None)
 @given(states(), batches(), RULES)
 def test_terms_combine_to_the_scores_and_the_best_is_chosen(
-    state: InstanceState, batch: Batch, rules: ScoreRules
+    state: InstanceState, batch: RequestBatch, rules: ScoreRules
 ) -> None:
     policy = RouteBalance(PRESETS["balanced"], PRIOR, rules=rules)
     found = explain(policy, batch, state, 0.2)
@@ -144,13 +145,15 @@ def test_terms_combine_to_the_scores_and_the_best_is_chosen(
 @settings(max_examples=100, deadline=None)
 @given(states(), batches())
 def test_who_may_not_take_it_is_told_the_filter_that_keeps_it_out(
-    state: InstanceState, batch: Batch
+    state: InstanceState, batch: RequestBatch
 ) -> None:
     view = state.view
     tokens = int(batch.prompt_tokens[0] + batch.max_tokens[0])
-    survived = survivors(batch, state)[0]
+    survived = survivors(batch, state.view)[0]
     for each in explain(RouteBalance(PRESETS["cost"], PRIOR), batch, state, 0.2).candidates:
         at, why_not = each.instance, each.why_not or ""
+        assert (each.why_not is None) == (each.why == 0)
+        assert int(each.why & ~CEILINGS) == reasons(batch, view)[0, at]
         assert why_not.startswith("above max_") <= bool(survived[at])
         assert (why_not == "draining") == view.draining[at]
         assert (why_not == "unhealthy") == (not view.draining[at] and not view.healthy[at])
@@ -195,7 +198,7 @@ def test_every_policy_is_explained_and_decides_afterwards_as_if_it_had_not_been(
 
 
 def test_numbers_that_nobody_has_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor are prices asked for them: there may be thousands."""
+    """Nor are prices asked for one instance at a time: there may be thousands."""
     one = POOL.workload(np.arange(1.0), ARTICLE).batch([0])
     policy = open_policy("route-balance", OF)
     asked: list[int] = []
@@ -204,12 +207,13 @@ def test_numbers_that_nobody_has_change_nothing(monkeypatch: pytest.MonkeyPatch)
         asked.append(len(given[3]))
         return assign(*given, **more)
 
-    monkeypatch.setattr("rbalance.decide.explain.assign", counted)
+    monkeypatch.setattr("rbalance.policies.route_balance.assign", counted)
     count = len(ARTICLE.instances)
     states = [InstanceState(ARTICLE), InstanceState(ARTICLE, capacity=count + 500)]
     exact, spare = (explain(policy, one, state, 0.0) for state in states)
     assert exact == spare
-    assert asked == [count, count]
+    assert set(asked) == {1}
+    assert len(asked) == 2 * (1 + 4 + 1), "the decision, its score and three terms, prices"
 
 
 def test_policies_that_draw_are_those_whose_dispatch_does() -> None:
@@ -241,7 +245,10 @@ async def test_a_balancer_explains_what_it_then_does() -> None:
         assert found.candidates[8].why_not == "excluded"
         nowhere = replace(request, key=2, needs=1 << 9)
         assert (await balancer.explain(nowhere)).choice is None
-        with pytest.raises(NoInstanceError):
+        with pytest.raises(NoInstanceError) as refused:
             await balancer.route(nowhere)
+        told = await balancer.explain(nowhere)
+        assert refused.value.why == {each.instance: each.why for each in told.candidates}
+        assert refused.value.why[8] == WhyNot.LACKS_CAPABILITY | WhyNot.EXCLUDED
     with pytest.raises(RuntimeError, match="not running"):
         await balancer.explain(request)

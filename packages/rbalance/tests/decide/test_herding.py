@@ -14,10 +14,11 @@ from rbalance.cluster import Cluster, Tier
 from rbalance.decide.balancer import Balancer
 from rbalance.decide.balancer_stats import BalancerStats
 from rbalance.decide.foresight import Foreseen, Foresight
-from rbalance.policies.batch import Batch, RouteRequest
+from rbalance.policies.batch import RequestBatch, RouteRequest
 from rbalance.policies.policy import Placements, Policy
+from rbalance.policies.registry import Ingredients
 from rbalance.predict.fixed_predictor import FixedPredictor
-from rbalance.simulator.policy_registry import Ingredients, open_policy
+from rbalance.simulator.policy_registry import open_policy
 from rbalance.state.instance_state import InstanceState
 from rbalance.state.telemetry import Telemetry
 
@@ -92,7 +93,7 @@ class Watched:
     uses_vectors: ClassVar[bool] = False
     draws: ClassVar[bool] = False
 
-    def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
+    def decide(self, batch: RequestBatch, state: InstanceState, now: float) -> Placements:
         self.servers.history.append(self.servers.in_flight())
         self.tell(state, self.servers)
         state.refresh(now)

@@ -7,12 +7,13 @@ import pytest
 
 from rbalance.cluster import article_cluster
 from rbalance.errors import ConfigError
-from rbalance.policies.batch import Batch, RouteRequest
+from rbalance.policies.batch import RequestBatch, RouteRequest
 from rbalance.policies.dispatch import DISPATCHES, power_of_two, round_robin, shortest_queue
 from rbalance.policies.infaas import cheapest_variant
 from rbalance.policies.model_first import ModelFirst
 from rbalance.policies.passthrough import Passthrough
 from rbalance.policies.policy import Policy
+from rbalance.policies.registry import Ingredients
 from rbalance.policies.weights import Weights
 from rbalance.predict.predictions import Predictions
 from rbalance.simulator.baselines.avengers_pro import AvengersPro, fit_avengers_pro
@@ -22,7 +23,7 @@ from rbalance.simulator.baselines.logistic import fit_logistic
 from rbalance.simulator.baselines.route_llm import fit_route_llm
 from rbalance.simulator.baselines.semantic_router import SemanticRouter, fit_semantic_router
 from rbalance.simulator.baselines.tabi import Tabi
-from rbalance.simulator.policy_registry import POLICIES, Ingredients, open_policy
+from rbalance.simulator.policy_registry import POLICIES, open_policy
 from rbalance.state.instance_state import InstanceState
 from tests.support.rbalance.synthetic_pool import CATEGORIES, synthetic_pool
 
@@ -32,18 +33,18 @@ OF = Ingredients(CLUSTER, POOL.prior_of(CLUSTER), POOL.labelled(CLUSTER))
 MODEL_OF = np.repeat(np.arange(4), [3, 5, 3, 2])
 
 
-def batch(size: int = 6, **changes: object) -> Batch:
+def batch(size: int = 6, **changes: object) -> RequestBatch:
     workload = POOL.workload(np.arange(size, dtype=float), CLUSTER)
     given = workload.batch(range(size))
-    fields = {name: getattr(given, name) for name in Batch.__dataclass_fields__}
-    return Batch(**{**fields, **changes})
+    fields = {name: getattr(given, name) for name in RequestBatch.__dataclass_fields__}
+    return RequestBatch(**{**fields, **changes})
 
 
-def expecting(quality: list[list[float]], length: float = 100.0) -> Batch:
+def expecting(quality: list[list[float]], length: float = 100.0) -> RequestBatch:
     rows = np.array(quality, np.float32)
     predictions = Predictions(rows, np.full_like(rows, length), np.zeros(rows.shape, np.bool_))
     given = batch(len(rows))
-    return Batch(given.prompt_tokens, given.max_tokens, given.needs, predictions)
+    return RequestBatch(given.prompt_tokens, given.max_tokens, given.needs, predictions)
 
 
 def columns(state: InstanceState) -> dict[str, np.ndarray]:
@@ -92,7 +93,7 @@ def test_every_policy_keeps_to_the_models_a_request_allows(name: str) -> None:
         for at, model in enumerate(CLUSTER.models)
     ]
     given = POOL.workload(np.arange(4.0), CLUSTER)
-    made = Batch.of(requests, CLUSTER.models, given.predictions, given.vectors)
+    made = RequestBatch.of(requests, CLUSTER.models, given.predictions, given.vectors)
     found = policy.decide(made, InstanceState(CLUSTER), 0.0).instance
     assert MODEL_OF[found].tolist() == [0, 1, 2, 3]
 
@@ -210,7 +211,7 @@ def test_the_semantic_router_sends_categories_to_models_and_fails_open() -> None
     class Service:
         uses_vectors = False
 
-        def categories(self, batch: Batch) -> list[str | None]:
+        def categories(self, batch: RequestBatch) -> list[str | None]:
             return ["easy", None, "never heard of"]
 
     router = SemanticRouter(Service(), {"easy": 1}, default=3)
@@ -288,7 +289,7 @@ def test_ceilings_of_a_request_are_kept() -> None:
         RouteRequest(key=2, prompt="", prompt_tokens=100, max_tokens=500),
     ]
     known = expecting([[0.1, 0.2, 0.3, 0.9]] * 3).predictions
-    made = Batch.of(requests, CLUSTER.models, known)
+    made = RequestBatch.of(requests, CLUSTER.models, known)
     found = route_balance("1/0/0").decide(made, InstanceState(CLUSTER), 0.0).instance
     assert MODEL_OF[found[0]] == 0
     assert found[1] == -1
@@ -304,7 +305,7 @@ def test_every_policy_keeps_off_the_instances_a_request_bars(name: str) -> None:
         for at, not_on in enumerate(barred)
     ]
     given = POOL.workload(np.arange(4.0), CLUSTER)
-    made = Batch.of(requests, CLUSTER.models, given.predictions, given.vectors)
+    made = RequestBatch.of(requests, CLUSTER.models, given.predictions, given.vectors)
     found = policy.decide(made, InstanceState(CLUSTER), 0.0).instance.tolist()
     assert found[0] == 12
     assert found[1] not in {12, 3, -1}
@@ -319,8 +320,8 @@ def test_a_request_s_own_weights_count_for_it_alone() -> None:
         for at, weights in enumerate(own)
     ]
     known = expecting([[0.3, 0.5, 0.9, 0.7]] * 4).predictions
-    made = Batch.of(requests, CLUSTER.models, known)
+    made = RequestBatch.of(requests, CLUSTER.models, known)
     policy, state = route_balance("0/1/0"), InstanceState(CLUSTER)
     assert MODEL_OF[policy.decide(made, state, 0.0).instance].tolist() == [0, 2, 0, 0]
     assert MODEL_OF[policy.scores(made, state.view).argmax(axis=1)].tolist() == [0, 2, 0, 0]  # type: ignore[attr-defined]
-    assert Batch.of(requests[:1], CLUSTER.models, known).weights is None
+    assert RequestBatch.of(requests[:1], CLUSTER.models, known).weights is None

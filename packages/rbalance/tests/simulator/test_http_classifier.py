@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rbalance.errors import ConfigError
-from rbalance.policies.batch import Batch, RouteRequest
+from rbalance.policies.batch import RequestBatch, RouteRequest
 from rbalance.predict.predictions import Prior
 from rbalance.simulator.baselines.http_classifier import HttpClassifier
 from rbalance.simulator.baselines.semantic_router import SemanticRouter
@@ -19,12 +19,12 @@ from rbalance.simulator.baselines.semantic_router import SemanticRouter
 PRIOR = Prior(("a", "b"), np.array([0.5, 0.5], np.float32), np.array([10, 10], np.float32))
 
 
-def asking(*prompts: str) -> Batch:
+def asking(*prompts: str) -> RequestBatch:
     requests = [
         RouteRequest(key=at, prompt=prompt, prompt_tokens=1, max_tokens=1)
         for at, prompt in enumerate(prompts)
     ]
-    return Batch.of(requests, PRIOR.models, PRIOR.predictions(len(prompts)))
+    return RequestBatch.of(requests, PRIOR.models, PRIOR.predictions(len(prompts)))
 
 
 class Service(ThreadingHTTPServer):

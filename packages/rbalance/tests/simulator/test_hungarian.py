@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rbalance.cluster import article_cluster, scaled
+from rbalance.policies.registry import Ingredients
 from rbalance.policies.route_balance import RouteBalance
 from rbalance.simulator.hungarian import matching
-from rbalance.simulator.policy_registry import Ingredients, open_policy
+from rbalance.simulator.policy_registry import open_policy
 from rbalance.state.instance_state import InstanceState
 from tests.support.rbalance.synthetic_pool import synthetic_pool
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rbalance.cluster import Tier
-from rbalance.simulator.instance import Sequence, SimulatedInstance, TokenEvent
+from rbalance.simulator.instance import SimulatedAnswer, SimulatedInstance, SimulatedToken
 
 
 def tier(slots: int = 4, kv_tokens: int = 1000, growth: float = 0.25) -> Tier:
@@ -25,7 +25,9 @@ def tier(slots: int = 4, kv_tokens: int = 1000, growth: float = 0.25) -> Tier:
     )
 
 
-def run(instance: SimulatedInstance, arrivals: list[tuple[float, Sequence]]) -> list[TokenEvent]:
+def run(
+    instance: SimulatedInstance, arrivals: list[tuple[float, SimulatedAnswer]]
+) -> list[SimulatedToken]:
     events = []
     for at, sequence in arrivals:
         events += instance.advance(at)
@@ -36,13 +38,14 @@ def run(instance: SimulatedInstance, arrivals: list[tuple[float, Sequence]]) -> 
 
 
 def test_one_request_is_read_and_then_written() -> None:
-    events = run(SimulatedInstance(tier()), [(1.0, Sequence(7, 200, 5))])
-    assert events == [TokenEvent(3.0, 7, False), TokenEvent(3.0 + 4 * 0.5, 7, True)]
+    events = run(SimulatedInstance(tier()), [(1.0, SimulatedAnswer(7, 200, 5))])
+    assert events == [SimulatedToken(3.0, 7, False), SimulatedToken(3.0 + 4 * 0.5, 7, True)]
 
 
 def test_reading_a_prompt_halts_decoding_and_company_slows_it() -> None:
     events = run(
-        SimulatedInstance(tier()), [(0.0, Sequence(0, 100, 11)), (2.0, Sequence(1, 100, 3))]
+        SimulatedInstance(tier()),
+        [(0.0, SimulatedAnswer(0, 100, 11)), (2.0, SimulatedAnswer(1, 100, 3))],
     )
     # 0 starts at 1.0; from 2.0 to 3.0 its neighbour is read; then both at 0.625 s a token
     both = 0.5 * 1.25
@@ -57,18 +60,20 @@ def test_reading_a_prompt_halts_decoding_and_company_slows_it() -> None:
 
 
 def test_a_request_waits_for_a_slot_and_for_kv_memory_in_order() -> None:
-    one_slot = run(SimulatedInstance(tier(slots=1)), [(0.0, Sequence(k, 100, 3)) for k in (0, 1)])
+    one_slot = run(
+        SimulatedInstance(tier(slots=1)), [(0.0, SimulatedAnswer(k, 100, 3)) for k in (0, 1)]
+    )
     assert [event.at for event in one_slot] == pytest.approx([1.0, 2.0, 3.0, 4.0])
     instance = SimulatedInstance(tier(kv_tokens=250))
     for key in (0, 1, 2):
-        instance.submit(Sequence(key, 100, 20), 0.0)
+        instance.submit(SimulatedAnswer(key, 100, 20), 0.0)
     assert (instance.running, instance.waiting) == (2, 1)
     assert instance.kv_usage == pytest.approx(240 / 250)
 
 
 def test_what_never_fits_runs_alone_and_gives_its_memory_back() -> None:
     instance = SimulatedInstance(tier(kv_tokens=50))
-    events = run(instance, [(0.0, Sequence(k, 100, 3)) for k in (0, 1)])
+    events = run(instance, [(0.0, SimulatedAnswer(k, 100, 3)) for k in (0, 1)])
     assert [event.key for event in events] == [0, 0, 1, 1]
     assert instance.kv_usage == 0
 
@@ -85,7 +90,7 @@ def test_every_request_gets_one_first_and_one_last_token_and_order_is_kept(
     arrivals, at = [], 0.0
     for key, (gap, prompt, tokens) in enumerate(given):
         at += gap
-        arrivals.append((at, Sequence(key, prompt, tokens)))
+        arrivals.append((at, SimulatedAnswer(key, prompt, tokens)))
     instance = SimulatedInstance(tier(slots=slots, kv_tokens=120))
     events = run(instance, arrivals)
     assert [event.at for event in events] == sorted(event.at for event in events)
@@ -102,7 +107,7 @@ def test_every_request_gets_one_first_and_one_last_token_and_order_is_kept(
 
 @given(st.lists(st.floats(0.01, 2), max_size=20))
 def test_looking_more_often_changes_nothing(looks: list[float]) -> None:
-    arrivals = [(0.3 * key, Sequence(key, 20 + key, 3 + 2 * key)) for key in range(6)]
+    arrivals = [(0.3 * key, SimulatedAnswer(key, 20 + key, 3 + 2 * key)) for key in range(6)]
     plain = run(SimulatedInstance(tier()), arrivals)
     watched, events, at, due = SimulatedInstance(tier()), [], 0.0, list(arrivals)
     for gap in looks:

@@ -14,15 +14,16 @@ from rbalance.decide.batching import BatchLimits, FixedSizing
 from rbalance.decide.slo_controller import SloSettings
 from rbalance.errors import ArtefactError, ConfigError
 from rbalance.policies.policy import Placements
+from rbalance.policies.registry import Ingredients
 from rbalance.policies.route_balance import RouteBalance
 from rbalance.policies.weights import PRESETS
-from rbalance.simulator.arrivals import Trace, poisson, stepped
-from rbalance.simulator.outcome import Outcome
-from rbalance.simulator.point import Point, run_point
-from rbalance.simulator.policy_registry import DEPLOYED, POLICIES, Ingredients, open_policy
+from rbalance.simulator.arrivals import ArrivalTrace, poisson, stepped
+from rbalance.simulator.outcome import SimulationOutcome
+from rbalance.simulator.point import SweepPoint, run_point
+from rbalance.simulator.policy_registry import DEPLOYED, POLICIES, open_policy
 from rbalance.simulator.prompt_pool import PromptPool
 from rbalance.simulator.scheduler import DEPLOYMENTS, DecisionTime, Scheduler
-from rbalance.simulator.simulation import Control, Simulation
+from rbalance.simulator.simulation import Simulation, SloControl
 from tests.support.rbalance.synthetic_pool import synthetic_pool
 
 POOL = synthetic_pool()
@@ -36,7 +37,7 @@ def run(
     n: int = 150,
     scheduler: Scheduler | None = None,
     gateways: int = 1,
-) -> tuple[Outcome, Simulation]:
+) -> tuple[SimulationOutcome, Simulation]:
     simulation = Simulation(
         CLUSTER,
         POOL.workload(poisson(rate, n, seed=3), CLUSTER, seed=4),
@@ -188,7 +189,7 @@ def test_an_slo_controller_holds_a_target_that_fixed_weights_miss() -> None:
         policy = open_policy("route-balance:weights=quality", OF)
         assert isinstance(policy, RouteBalance)
         slo = SloSettings(target_s=5.5, base=PRESETS["quality"])
-        control = Control(settings=slo, policy=policy) if controlled else None
+        control = SloControl(settings=slo, policy=policy) if controlled else None
         simulation = Simulation(
             CLUSTER, workload, [policy], DEPLOYMENTS["batched"], control=control
         )
@@ -222,7 +223,7 @@ def test_decisions_can_be_watched_before_they_take_effect() -> None:
 
 def test_a_trace_s_lengths_replace_the_pool_s() -> None:
     workload = POOL.workload(np.arange(3.0), CLUSTER)
-    trace = Trace(np.zeros(2), np.array([77.0, np.nan]), np.array([500.0, np.nan]))
+    trace = ArrivalTrace(np.zeros(2), np.array([77.0, np.nan]), np.array([500.0, np.nan]))
     changed = workload.with_lengths_of(trace)
     assert changed.prompt.tolist() == [77, workload.prompt[1], workload.prompt[2]]
     assert changed.length[0].mean() == pytest.approx(500, rel=0.01)
@@ -235,7 +236,7 @@ def test_a_point_may_follow_a_trace(tmp_path: Path) -> None:
     file = tmp_path / "trace.jsonl"
     lines = [{"timestamp": 100 * at, "input_length": 50, "output_length": 20} for at in range(30)]
     file.write_text("\n".join(map(json.dumps, lines)))
-    point = Point(policy="round-robin", rate=5.0, requests=30, trace=str(file))
+    point = SweepPoint(policy="round-robin", rate=5.0, requests=30, trace=str(file))
     outcome = run_point(point, POOL)
     assert np.diff(outcome.arrival) == pytest.approx(np.full(29, 30 / 5 / 29))
     assert outcome.summary().answered == 30

@@ -16,6 +16,7 @@ from trcore._core import (
     Simulated,
     State,
     StateSpaceTooLargeError,
+    WhyNot,
     assign,
     best_thresholds,
     deadlock_free,
@@ -26,6 +27,7 @@ from trcore._core import (
     simulate,
     solve,
     uniform,
+    why_not,
 )
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "Simulated",
     "State",
     "StateSpaceTooLargeError",
+    "WhyNot",
     "assign",
     "best_thresholds",
     "deadlock_free",
@@ -52,6 +55,7 @@ __all__ = [
     "simulate",
     "solve",
     "uniform",
+    "why_not",
 ]
 
 __version__ = version("trcore")

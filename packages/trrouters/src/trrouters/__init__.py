@@ -1,13 +1,14 @@
 """Token-level routing algorithms: the public interface and the registry.
 
-The algorithms themselves live one per module (`trrouters.r_stitch`, …) and are imported when a
-configuration names them.
+The algorithms themselves live in `trrouters.algorithms`, one a module, each imported when a
+configuration names it.
 """
 
 from trrouters.base_router import BaseRouter, Need, RouterContext
 from trrouters.errors import (
     CheckpointError,
     MissingCheckpointError,
+    MissingTorchError,
     RouterConfigError,
     RouterError,
     RouterOutputError,
@@ -25,6 +26,7 @@ __all__ = [
     "CheckpointError",
     "LogitsOutput",
     "MissingCheckpointError",
+    "MissingTorchError",
     "ModelIdentity",
     "Need",
     "PeerReq",

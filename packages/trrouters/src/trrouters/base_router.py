@@ -17,9 +17,13 @@ Need = Literal["logits", "hidden_states", "token_embedding", "extra_logits"]
 
 @dataclass(frozen=True, slots=True)
 class RouterContext:
-    """Where a router runs: subserver `index` of `n_models`; `vocab_size` tokens.
+    """Where a router runs.
 
-    models: all models of the group in order; empty where they are not known (in tests).
+    Attributes:
+        index: of its subserver in the group.
+        n_models: how many the group has.
+        vocab_size: tokens that each model knows.
+        models: all models of the group in order; empty where they are not known (in tests).
     """
 
     index: int

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from trrouters.errors import CheckpointError, MissingCheckpointError
+from trrouters.errors import CheckpointError, MissingCheckpointError, MissingTorchError
 from trrouters.model_identity import ModelIdentity
 from trrouters.package_path import locate
 
@@ -55,7 +55,17 @@ class _Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class RouterCheckpoint:
-    """A router's network and what must be known to use it; see the module for the fields."""
+    """A router's network and what must be known to use it.
+
+    Attributes:
+        algorithm: the router's registered name.
+        architecture: the network's keyword arguments.
+        threshold: compared with the network's score, 0 to 1.
+        pair: the models that it was trained for, by position in the group.
+        tensors: the network's, by name, in any float type.
+        training: facts for people.
+        source: where it comes from, for error messages.
+    """
 
     algorithm: str
     architecture: Mapping[str, Any]
@@ -129,11 +139,16 @@ class RouterCheckpoint:
 
 
 def load_checkpoint(path: str | Path, algorithm: str | None = None) -> RouterCheckpoint:
-    """Read a checkpoint folder: a path or `package://PACKAGE/FOLDER`.
+    """Read a checkpoint folder.
 
-    algorithm: what it must be for; None takes any.
+    Args:
+        path: a path or `package://PACKAGE/FOLDER`.
+        algorithm: what it must be for; None takes any.
 
-    Raises CheckpointError naming the file and what is wrong with it.
+    Raises:
+        MissingTorchError: without torch or safetensors.
+        MissingCheckpointError: when nothing is there.
+        CheckpointError: naming the file and what is wrong with it.
     """
     try:
         folder = locate(str(path))
@@ -216,9 +231,7 @@ def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
     except ImportError as error:
-        raise CheckpointError(
-            f"a trained router needs {error.name}: pip install 'trrouters[torch]'"
-        ) from error
+        raise MissingTorchError("a trained router", str(error.name)) from error
     try:
         return load_file(path)
     except OSError as error:

@@ -21,5 +21,12 @@ class MissingCheckpointError(CheckpointError):
     """There is nothing at a trained router's path."""
 
 
+class MissingTorchError(RouterConfigError):
+    """A router, or its checkpoint, needs torch or safetensors, and that is not installed."""
+
+    def __init__(self, what: str, library: str) -> None:
+        super().__init__(f"{what} needs {library}: pip install 'trrouters[torch]'")
+
+
 class RouterOutputError(RouterError):
     """A router returned destinations or a message that make no sense."""

@@ -10,8 +10,11 @@ from dataclasses import dataclass
 class ModelIdentity:
     """A model of a group.
 
-    name: as configured, or as its hub calls it. fingerprint: of its weights, None where unknown
-    (a router published elsewhere names its models only). hidden_size: 0 where unknown.
+    Attributes:
+        name: as configured, or as its hub calls it.
+        fingerprint: of its weights; None where unknown (a router published elsewhere names its
+            models only).
+        hidden_size: 0 where unknown.
     """
 
     name: str

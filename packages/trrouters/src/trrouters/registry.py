@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from trrouters.base_router import BaseRouter, RouterContext
-from trrouters.errors import RouterConfigError, UnknownRouterError
+from trrouters.errors import MissingTorchError, RouterConfigError, UnknownRouterError
 
 ENTRY_POINT_GROUP = "trrouters.routers"
 _TORCH_EXTRA = ("torch", "safetensors")
@@ -29,7 +29,8 @@ def router_names() -> list[str]:
 def router_class(name: str) -> type[BaseRouter]:
     """The class registered as `name`.
 
-    Raises UnknownRouterError if there is none, RouterConfigError if its package cannot be imported.
+    Raises UnknownRouterError if there is none, MissingTorchError if it needs what the extra `torch`
+    brings, RouterConfigError if its package cannot be imported for another reason.
     """
     points = entry_points(group=ENTRY_POINT_GROUP, name=name)
     if not points:
@@ -38,9 +39,9 @@ def router_class(name: str) -> type[BaseRouter]:
     try:
         cls = next(iter(points)).load()
     except Exception as error:
-        absent = isinstance(error, ImportError) and error.name in _TORCH_EXTRA
-        hint = ": pip install 'trrouters[torch]'" if absent else ""
-        raise RouterConfigError(f"router {name!r} cannot be imported: {error}{hint}") from error
+        if isinstance(error, ImportError) and error.name in _TORCH_EXTRA:
+            raise MissingTorchError(f"router {name!r}", error.name) from error
+        raise RouterConfigError(f"router {name!r} cannot be imported: {error}") from error
     if not (isinstance(cls, type) and issubclass(cls, BaseRouter)):
         raise RouterConfigError(f"router {name!r} is not a subclass of BaseRouter: {cls!r}")
     return cls

@@ -9,8 +9,12 @@ from dataclasses import dataclass
 class ThresholdSetting:
     """A setting of a router, from `low` to `high` in a request.
 
-    name: the keyword of `__init__`, and the attribute that keeps its value. meaning: one sentence
-    for people: what is compared, and in which direction the large model gets more tokens.
+    Attributes:
+        name: the keyword of `__init__`, and the attribute that keeps its value.
+        low: the smallest value that a request may ask for.
+        high: the largest.
+        meaning: one sentence for people: what is compared, and in which direction the large model
+            gets more tokens.
     """
 
     name: str

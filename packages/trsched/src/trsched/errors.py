@@ -18,6 +18,20 @@ class ConfigError(TrschedError):
         self.message = message
 
 
+class NotInstalledError(ConfigError):
+    """A library that an optional extra brings is not installed.
+
+    Attributes:
+        library: what is missing, for people.
+        extra: the extra that brings it, of this package and, by the same name, of trserve.
+    """
+
+    def __init__(self, field: str, library: str, extra: str) -> None:
+        super().__init__(field, f"{library} is not installed: pip install 'trsched[{extra}]'")
+        self.library = library
+        self.extra = extra
+
+
 class EngineError(TrschedError):
     """An engine cannot go on; its subserver dies with it."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from trsched.request import SamplingParams
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
 from trsched.engines.llamacpp import LlamaCppEngine
+from trsched.models.llamacpp_library import api, built_with_amx
 from trsched.models.vocabulary import GgufVocabulary
 
 GREEDY = SamplingParams(temperature=0.0)
@@ -169,3 +171,25 @@ def test_capacity_and_misuse(open_engine, tokens) -> None:
         engine.release(first)
     engine.release(second)
     assert engine.capacity().tokens_used == 0
+
+
+def test_this_trees_llama_cpp_is_without_amx() -> None:
+    """It crashes on processors that have it; see the Makefile."""
+    assert not built_with_amx()
+
+
+def test_another_build_keeps_out_of_amx(
+    monkeypatch: pytest.MonkeyPatch, open_engine: Callable[..., LlamaCppEngine]
+) -> None:
+    loaded = []
+    load = api.llama_model_load_from_file
+
+    def spy(path: bytes, params: Any) -> Any:
+        loaded.append(bool(params.use_extra_bufts))
+        return load(path, params)
+
+    monkeypatch.setattr(api, "llama_model_load_from_file", spy)
+    open_engine()
+    monkeypatch.setattr(api, "llama_print_system_info", lambda: b"AVX512 = 1 | AMX_INT8 = 1 | ")
+    open_engine()
+    assert loaded == [True, False]

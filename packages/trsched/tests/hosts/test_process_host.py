@@ -20,7 +20,7 @@ from tests.support.trsched.groups import profile_config, request
 from tests.support.waiting import until
 from trcore import remove_stale_segments
 from trrouters import BaseRouter, RouterContext
-from trrouters.bernoulli import Bernoulli
+from trrouters.algorithms.bernoulli import Bernoulli
 from trsched.errors import ConfigError
 from trsched.group import Group
 from trsched.hosts.process_host import ProcessHost

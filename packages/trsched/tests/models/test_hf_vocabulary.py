@@ -218,5 +218,5 @@ def test_a_gguf_file_of_the_checkpoint_has_its_fingerprint(
 def test_without_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     assert refused(folder) == (
-        "path: needs tokenizers, which is not installed: pip install 'trsched[huggingface]'"
+        "path: tokenizers is not installed: pip install 'trsched[huggingface]'"
     )

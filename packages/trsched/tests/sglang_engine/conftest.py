@@ -35,9 +35,9 @@ OpenEngine = Callable[..., "AbstractContextManager[SglangEngine]"]
 def _imported() -> None:
     """What SGLang says about machines without CUDA when it is imported is no failure."""
     with warnings.catch_warnings(action="ignore"):
-        from trsched.engines.sglang import cpu_shims
+        import sglang_cpu_shims
 
-        cpu_shims.install()
+        sglang_cpu_shims.install()
         importlib.import_module("trsched.engines.sglang.boot")
 
 

@@ -9,8 +9,8 @@ import sys
 import pytest
 import torch
 
+from sglang_cpu_shims.murmur_hash import murmur_hash32
 from tests.support.sglang.murmur3 import murmur3
-from trsched.engines.sglang.murmur_hash import murmur_hash32
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="CUDA: nothing is put in")
 
@@ -48,7 +48,7 @@ def test_a_real_module_is_left_alone(tmp_path) -> None:
         (tmp_path / f"{name}.py").write_text("real = True\n")
     code = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "from trsched.engines.sglang import cpu_shims; cpu_shims.install()\n"
+        "import sglang_cpu_shims; sglang_cpu_shims.install()\n"
         "import triton, sgl_kernel; assert triton.real and sgl_kernel.real"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -24,7 +24,7 @@ def bodies() -> Iterator[bytes]:
 
 
 @dataclass
-class Load:
+class ServerUnderLoad:
     """A run on a server, and the responses it is reading, by request."""
 
     server: StreamServer
@@ -45,19 +45,21 @@ async def until(true: Callable[[], bool]) -> None:
         await asyncio.sleep(0)
 
 
-Answer = Callable[[Load, Exchange], Awaitable[None]]
+Answer = Callable[[ServerUnderLoad, Exchange], Awaitable[None]]
 
 
-def under_load(answer: Answer, send: Callable[[LoadRun], Awaitable[None]]) -> Load:
+def under_load(
+    answer: Answer, send: Callable[[LoadRun], Awaitable[None]], *, after_done: float = 1.0
+) -> ServerUnderLoad:
     """What became of a load that `send` makes."""
 
-    async def whole() -> Load:
-        made: list[Load] = []
+    async def whole() -> ServerUnderLoad:
+        made: list[ServerUnderLoad] = []
         async with stream_server(lambda exchange: answer(made[0], exchange)) as server:
-            load = Load(server)
+            load = ServerUnderLoad(server)
             made.append(load)
             async with HttpClient(
-                server.url, "completions", {}, stream=True, timeout=100
+                server.url, "completions", {}, stream=True, timeout=100, after_done=after_done
             ) as client:
 
                 async def serve(body: bytes, reading: ResponseReading) -> None:

@@ -24,6 +24,10 @@ from packages.trserve.tests.bench.stream_server import (
 )
 from tests.support.trserve.process_state import clear_variables
 from tests.support.trserve.server_process import server_process
+from trserve.bench.measurement import BenchPlan, measure
+from trserve.bench.plan.load_plan import LoadOptions, plan_load
+from trserve.bench.plan.request_plan import RequestOptions, plan_requests
+from trserve.bench.results.summary import summarise
 from trserve.cli.main import main
 
 
@@ -265,10 +269,26 @@ def test_progress_in_a_terminal(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("trserve.bench.live_view._EVERY_S", 0.001)
-    assert main(["bench", server.url, "--clients", "1", "--requests", "30", "--json"]) == 0
+    shape = LoadOptions(clients=1, requests=30)
+    load = plan_load(shape)
+    requests = RequestOptions(
+        endpoint="chat",
+        model=None,
+        prompts=None,
+        input_tokens=None,
+        output_tokens=None,
+        temperature=None,
+        stream=True,
+        extra_body=None,
+        headers=(),
+        api_key=None,
+        timeout=60.0,
+    )
+    plan = BenchPlan(server.url, load, plan_requests(requests, load, shape.seed), 0)
+    result = measure(plan, redraw_s=0.001)
+    assert summarise(result.observed, None).counts.completed == 30
     output, error = capsys.readouterr()
-    assert json.loads(output)["counts"]["completed"] == 30
+    assert output == ""
     assert "of 30" in error
     assert "requests/s" in error
     assert "1 in flight" in error

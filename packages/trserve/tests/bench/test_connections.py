@@ -7,14 +7,14 @@ import json
 
 import pytest
 
-from packages.trserve.tests.bench.server_under_load import Load, text, under_load, until
+from packages.trserve.tests.bench.server_under_load import ServerUnderLoad, text, under_load, until
 from packages.trserve.tests.bench.stream_server import Exchange
 
 
 def test_pieces_of_any_size_over_a_socket() -> None:
     """Events cut inside a character and inside a line end, HTTP chunks of one byte."""
 
-    async def answer(load: Load, exchange: Exchange) -> None:
+    async def answer(load: ServerUnderLoad, exchange: Exchange) -> None:
         events = [text("é"), text("漢字"), text("", "stop")]
         stream = b"".join(
             b"data: " + json.dumps(event, ensure_ascii=False).encode() + b"\r\n\r\n"
@@ -36,7 +36,7 @@ def test_a_connection_is_used_again_after_done_alone() -> None:
     """[DONE] ends the measured response, and the bytes after it are read all the same."""
     ended: dict[int, float] = {}
 
-    async def answer(load: Load, exchange: Exchange) -> None:
+    async def answer(load: ServerUnderLoad, exchange: Exchange) -> None:
         await exchange.head()
         await exchange.event(text("a", "stop"))
         await exchange.piece(b"data: [DONE]\n\n")
@@ -52,13 +52,10 @@ def test_a_connection_is_used_again_after_done_alone() -> None:
 
 
 @pytest.mark.parametrize("goes_on", [False, True])
-def test_a_response_that_stays_open_after_done_holds_up_nothing(
-    goes_on: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_response_that_stays_open_after_done_holds_up_nothing(goes_on: bool) -> None:
     """Whether nothing comes any more, or comments without end."""
-    monkeypatch.setattr("trserve.bench.client.http_client._AFTER_DONE_S", 0.05)
 
-    async def answer(load: Load, exchange: Exchange) -> None:
+    async def answer(load: ServerUnderLoad, exchange: Exchange) -> None:
         await exchange.head()
         await exchange.event(text("a", "stop"))
         await exchange.piece(b"data: [DONE]\n\n")
@@ -67,13 +64,13 @@ def test_a_response_that_stays_open_after_done_holds_up_nothing(
             await asyncio.sleep(0)
         await asyncio.Event().wait()
 
-    load = under_load(answer, lambda run: run.closed_loop(1, 2))
+    load = under_load(answer, lambda run: run.closed_loop(1, 2), after_done=0.05)
     assert [record.failure for record in load.records()] == [None] * 2
     assert load.server.connections == 2
 
 
 def test_a_connection_that_breaks_after_done_breaks_no_response() -> None:
-    async def answer(load: Load, exchange: Exchange) -> None:
+    async def answer(load: ServerUnderLoad, exchange: Exchange) -> None:
         await exchange.head()
         await exchange.event(text("a", "stop"))
         await exchange.piece(b"data: [DONE]\n\n")

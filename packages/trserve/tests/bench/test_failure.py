@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import aiohttp
-import pytest
-from aiohttp.client_reqrep import ConnectionKey
+import socket
+import ssl
 
+import pytest
+
+from trserve.bench.client.connection import BrokenResponseError, NotConnectedError
 from trserve.bench.client.failure import failure, failure_of_exception, failure_of_status
 
 DEEP = b'{"x":' + b"[" * 100_000  # more than a parser's stack holds
-KEY = ConnectionKey("host", 80, False, True, None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -52,14 +53,13 @@ def test_what_a_refusal_says(body: bytes, said: str) -> None:
     [
         (TimeoutError(), None, "timeout"),
         (TimeoutError(), 200, "timeout"),
-        (aiohttp.ServerTimeoutError(), 200, "timeout"),
-        (aiohttp.ClientConnectorError(KEY, ConnectionRefusedError(111, "no")), None, "refused"),
-        (aiohttp.ClientConnectorError(KEY, OSError(113, "no route")), None, "unreachable"),
-        (aiohttp.ClientConnectorDNSError(KEY, OSError(-2, "no name")), None, "unreachable"),
-        (aiohttp.ServerDisconnectedError(), None, "disconnected"),
-        (aiohttp.ClientOSError(104, "reset"), None, "disconnected"),
-        (aiohttp.ClientOSError(104, "reset"), 200, "broken_stream"),
-        (aiohttp.ClientPayloadError("incomplete"), 200, "broken_stream"),
+        (NotConnectedError(ConnectionRefusedError(111, "no")), None, "refused"),
+        (NotConnectedError(OSError(113, "no route")), None, "unreachable"),
+        (NotConnectedError(socket.gaierror(-2, "no name")), None, "unreachable"),
+        (NotConnectedError(ssl.SSLCertVerificationError(1, "self-signed")), None, "unreachable"),
+        (NotConnectedError(UnicodeError("label too long")), None, "unreachable"),
+        (BrokenResponseError("the connection was closed"), None, "disconnected"),
+        (BrokenResponseError("the connection was closed"), 200, "broken_stream"),
         (KeyError("unforeseen"), 200, "broken_stream"),
     ],
 )

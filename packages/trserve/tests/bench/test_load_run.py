@@ -15,7 +15,7 @@ import uvloop
 
 from packages.trserve.tests.bench.server_under_load import (
     Answer,
-    Load,
+    ServerUnderLoad,
     bodies,
     text,
     under_load,
@@ -30,7 +30,7 @@ def test_latencies_are_the_servers_own() -> None:
     """TTFT, ITL, TPOT and E2E of each request lie between times that the server noted."""
     seen: dict[str, list[float]] = {}
 
-    async def answer(load: Load, exchange: Exchange) -> None:
+    async def answer(load: ServerUnderLoad, exchange: Exchange) -> None:
         tokens = 3 + int(exchange.prompt)
         seen[exchange.prompt] = []
         await asyncio.sleep(0.02 * (1 + int(exchange.prompt)))
@@ -76,7 +76,7 @@ def test_nothing_is_sent_before_its_time_nor_waits_for_others() -> None:
     """All arrive while no one is answered; and none before it is due."""
     at = [0.0, 0.0, 0.03, 0.0311, 0.05, 0.2]
 
-    async def answer(load: Load, exchange: Exchange) -> None:
+    async def answer(load: ServerUnderLoad, exchange: Exchange) -> None:
         await until(lambda: len(load.server.exchanges) == len(at))
         await exchange.head()
         await exchange.event(text("a", "stop"))
@@ -95,7 +95,7 @@ def test_nothing_is_sent_before_its_time_nor_waits_for_others() -> None:
 def stall_at_first(stalled: int, released: list[float]) -> Answer:
     """Answers nothing until `stalled` requests are there, and half a second longer."""
 
-    async def answer(load: Load, exchange: Exchange) -> None:
+    async def answer(load: ServerUnderLoad, exchange: Exchange) -> None:
         await until(lambda: len(load.server.exchanges) >= stalled)
         if not released:
             await asyncio.sleep(0.5)
@@ -148,7 +148,7 @@ def test_a_closed_loop_keeps_its_clients_busy() -> None:
     """Never more than that many in flight, as many connections, and the next at once."""
     at_once: list[int] = []
 
-    async def answer(load: Load, exchange: Exchange) -> None:
+    async def answer(load: ServerUnderLoad, exchange: Exchange) -> None:
         at_once.append(load.run.in_flight)
         if load.run.begun < 12:
             await until(lambda: load.run.in_flight == 3)
@@ -169,7 +169,7 @@ def test_a_closed_loop_ends_by_time() -> None:
     """None begins after that; what is in flight ends."""
     release = 0.15
 
-    async def answer(load: Load, exchange: Exchange) -> None:
+    async def answer(load: ServerUnderLoad, exchange: Exchange) -> None:
         await exchange.head()
         await until(lambda: load.run.seconds > release)
         await exchange.event(text("a", "stop"))
@@ -183,7 +183,7 @@ def test_a_closed_loop_ends_by_time() -> None:
 def test_cancelling_keeps_what_was_seen() -> None:
     """The first two are complete; the rest are cut off, and their connections closed."""
 
-    async def answer(load: Load, exchange: Exchange) -> None:
+    async def answer(load: ServerUnderLoad, exchange: Exchange) -> None:
         if int(exchange.prompt) >= 2:
             await asyncio.Event().wait()
         await exchange.head()
@@ -204,7 +204,7 @@ def test_cancelling_keeps_what_was_seen() -> None:
 
 
 def test_what_waits_for_a_slot_was_not_sent() -> None:
-    async def answer(load: Load, exchange: Exchange) -> None:
+    async def answer(load: ServerUnderLoad, exchange: Exchange) -> None:
         await asyncio.Event().wait()
 
     async def send(run: LoadRun) -> None:
@@ -223,7 +223,7 @@ def test_an_error_that_nobody_foresaw_is_its_request_s_failure(
 ) -> None:
     """The rest of the load goes on."""
 
-    async def answer(load: Load, exchange: Exchange) -> None:
+    async def answer(load: ServerUnderLoad, exchange: Exchange) -> None:
         await exchange.head()
         await exchange.event(text("boom" if exchange.prompt == "1" else "a", "stop"))
         await exchange.end()

@@ -16,7 +16,7 @@ from trserve.bench.client.failure import Failure
 from trserve.bench.client.request_record import RequestRecord
 from trserve.bench.results.objectives import Objectives, objectives
 from trserve.bench.results.percentiles import distribution
-from trserve.bench.results.summary import Observed, Summary, notes, summarise
+from trserve.bench.results.summary import LoadSummary, Observed, notes, summarise
 
 
 def record(number: int = 0, **fields: Any) -> RequestRecord:
@@ -45,7 +45,9 @@ def failed(number: int, kind: str, message: str = "x", **fields: Any) -> Request
     return record(number, failure=Failure(kind, message), **fields)  # type: ignore[arg-type]
 
 
-def summary(*records: RequestRecord, wanted: Objectives | None = None, **fields: Any) -> Summary:
+def summary(
+    *records: RequestRecord, wanted: Objectives | None = None, **fields: Any
+) -> LoadSummary:
     observed: dict[str, Any] = {
         "records": records,
         "planned": 10,

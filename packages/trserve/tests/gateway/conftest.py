@@ -50,16 +50,22 @@ def upstreams(upstream_loop: UpstreamThread) -> Iterator[Upstreams]:
 
 @pytest.fixture
 def gateways(tmp_path: Path) -> Iterator[Gateways]:
-    """`gateways(UPSTREAMS, section=…)`: one in front of them; or `gateways(CONFIGURATION)`."""
+    """`gateways(UPSTREAMS, section=…)`: one in front of them; or `gateways(CONFIGURATION)`.
+
+    read_on_s: how long it waits for the end of an answer that is complete.
+    """
     with ExitStack() as stack:
         folders = iter(range(100))
 
         def start(
-            given: list[ScriptedUpstream] | Mapping[str, Any], **sections: Any
+            given: list[ScriptedUpstream] | Mapping[str, Any],
+            *,
+            read_on_s: float = 1.0,
+            **sections: Any,
         ) -> RunningGateway:
             folder = tmp_path / f"gateway-{next(folders)}"
             folder.mkdir()
             config = given if isinstance(given, Mapping) else pool(given, **sections)
-            return stack.enter_context(running_gateway(folder, config))
+            return stack.enter_context(running_gateway(folder, config, read_on_s))
 
         yield start

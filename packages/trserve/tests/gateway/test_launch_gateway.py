@@ -192,16 +192,16 @@ def test_a_bad_file_is_one_line_and_status_2(
 
 
 @pytest.mark.parametrize(
-    ("group", "line", "said"),
+    ("group", "line", "column", "said"),
     [
-        ("{name: g, preset: nope}", 3, "groups[0]: preset: there is no 'nope'"),
-        ("{name: g, config: nope.yaml}", 3, "nope.yaml: No such file"),
-        ("{name: g, preset: profile-demo, set: [modles=1]}", 3, "modles"),
-        ("{name: g, preset: profile-demo}", 6, "instances[0].tier: no TPOT head for 'H900'"),
+        ("{name: g, preset: nope}", 3, 3, "groups[0]: preset: there is no 'nope'"),
+        ("{name: g, config: nope.yaml}", 3, 3, "nope.yaml: No such file"),
+        ("{name: g, preset: profile-demo, set: [modles=1]}", 3, 3, "modles"),
+        ("{name: g, preset: profile-demo}", 6, 4, "instances[0].tier: no TPOT head for 'H900'"),
     ],
 )
 def test_what_check_finds_without_starting_anything(
-    tmp_path, monkeypatch, capsys, group: str, line: int, said: str
+    tmp_path, monkeypatch, capsys, group: str, line: int, column: int, said: str
 ) -> None:
     """The groups' own files, and which tiers times per token are known of."""
     clear_variables(monkeypatch)
@@ -221,7 +221,7 @@ def test_what_check_finds_without_starting_anything(
         path.write_text(f"{text},\n   tier: H900}}\n", encoding="utf-8")
     assert main(arguments) == 2
     err = capsys.readouterr().err
-    assert f"{path} line {line}: " in err
+    assert f"{path} line {line} column {column}: " in err
     assert said in err
     assert len(err.splitlines()) == 1
 

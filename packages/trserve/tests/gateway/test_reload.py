@@ -203,9 +203,9 @@ def test_retries_and_the_time_to_connect_follow(upstreams, gateways) -> None:
         config["timeouts"]["connect_s"] = 0.125
 
     assert rewritten(gateway, change).json()["changed"] == ["timeouts", "retries"]
-    dispatcher = gateway.gateway.dispatcher
-    assert dispatcher._timeout.sock_connect == 0.125
-    assert dispatcher._budget._settings == RetrySettings(share=0.7)
+    handler = gateway.gateway.handler
+    assert handler._timeout.sock_connect == 0.125
+    assert handler._retrier.budget._settings == RetrySettings(share=0.7)
 
 
 @pytest.mark.parametrize(

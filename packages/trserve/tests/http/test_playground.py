@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 import pytest
 
-from tests.support.trserve.running_server import Demo, demo_server
+from tests.support.trserve.demo_server import Demo, demo_server
 
 FILES = sorted(entry.name for entry in files("trserve").joinpath("playground").iterdir())
 TYPES = {

@@ -22,9 +22,11 @@ def test_appears_whole_and_goes(tmp_path):
     assert not path.exists()
 
 
-def test_none_is_fine():
+def test_none_is_fine(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with ready_file(None) as ready:
         ready.write("http://x")
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_impossible_places(tmp_path):

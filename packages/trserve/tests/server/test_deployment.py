@@ -93,7 +93,11 @@ def test_set_deep(config):
         (["models=3"], "models", "array"),
         (["models=[]"], "models", "at least one"),
         (["models[0].engine=vulkan"], "models[0].engine", "vulkan"),
-        (["models[0].name=b"], "models[1].name", "twice"),
+        (
+            ["models[0].name=b"],  # what is wrong now stands in the file
+            "config {path} line 5 column 23: models[1].name",
+            "twice",
+        ),
         (["models[0].step_ms=[]"], "models[0].step_ms", "positive"),
         (["server=3"], "server", "expected settings"),
         (["description=3"], "description", "expected text"),
@@ -103,7 +107,7 @@ def test_set_deep(config):
 def test_refusals_name_the_field(config, changes, field, message):
     with pytest.raises(ConfigError) as caught:
         load_deployment(config=config, changes=changes)
-    assert caught.value.field == field
+    assert caught.value.field == field.format(path=config)
     assert message in str(caught.value)
 
 

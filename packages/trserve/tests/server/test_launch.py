@@ -117,7 +117,7 @@ def test_draining_has_an_end(tmp_path):
 
 
 LOADING = """
-import sys, threading, trserve.server.open_serving
+import sys, threading, trserve.server.open_served_group
 from trserve.cli.main import main
 
 def slow(deployment, report):
@@ -127,7 +127,7 @@ def slow(deployment, report):
         threading.Event().wait(0.01)
     threading.Event().wait()
 
-trserve.server.open_serving.open_serving = slow
+trserve.server.open_served_group.open_served_group = slow
 sys.exit(main(["launch", "--preset", "profile-demo", "--port", "0"]))
 """
 
@@ -144,11 +144,13 @@ def test_loading_can_be_interrupted(reports):
 
 
 STUCK = """
-import sys, threading, trserve.server.group_end
+import sys, threading, trserve.server.launcher
+from functools import partial
 from trsched.group import Group
 from trserve.cli.main import main
+from trserve.server.group.group_shutdown import GroupShutdown
 
-trserve.server.group_end._PATIENCE_S = 0.1
+trserve.server.launcher.GroupShutdown = partial(GroupShutdown, patience_s=0.1)
 Group.close = lambda group: threading.Event().wait()
 sys.exit(main(["launch", "--preset", "profile-demo", "--port", "0"]))
 """

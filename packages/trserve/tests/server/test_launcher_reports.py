@@ -17,12 +17,12 @@ def test_a_stop_interrupts_loading_and_nothing_later(monkeypatch: pytest.MonkeyP
     """The group's own threads report, too; an exception would end the requests that drain."""
     reporters: list[Callable[[str], None]] = []
 
-    def open_serving(_: object, report: Callable[[str], None]) -> tuple[None, None]:
+    def open_served_group(_: object, report: Callable[[str], None]) -> tuple[None, None]:
         report("loading")
         reporters.append(report)
         return None, None
 
-    monkeypatch.setattr("trserve.server.open_serving.open_serving", open_serving)
+    monkeypatch.setattr("trserve.server.open_served_group.open_served_group", open_served_group)
     monkeypatch.setattr(launcher, "log_deployment", lambda *_: None)
     deployment: Any = None
 

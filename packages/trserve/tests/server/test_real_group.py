@@ -10,13 +10,13 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.trserve.running_server import serve
+from tests.support.trserve.demo_server import serve
 from tests.support.trserve.sse_events import delta_text, sse_events
 from tests.support.waiting import until
 from trsched.group import Group
 from trsched.plan.config import group_config
-from trserve.server.bridge import Bridge
-from trserve.server.serving import Serving
+from trserve.server.group.event_delivery import EventDelivery
+from trserve.server.group.served_group import ServedGroup
 
 CHAT = {"model": "pair", "messages": [{"role": "user", "content": "Hi"}], "seed": 1}
 
@@ -36,11 +36,11 @@ def pair(**changes: Any) -> Iterator[tuple[httpx.Client, Group]]:
         }
         | changes
     )
-    bridge = Bridge()
-    group = Group.open(config, deliver=bridge.deliver)
+    delivery = EventDelivery()
+    group = Group.open(config, deliver=delivery.deliver)
     try:
-        serving = Serving(group, bridge)
-        with serve(serving) as url, httpx.Client(base_url=url, timeout=30) as client:
+        served = ServedGroup(group, delivery)
+        with serve(served) as url, httpx.Client(base_url=url, timeout=30) as client:
             yield client, group
     finally:
         group.close()

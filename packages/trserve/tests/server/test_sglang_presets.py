@@ -95,7 +95,7 @@ def test_it_is_not_launched_without_what_it_needs(capsys, name):
         assert error.startswith("trserve: router.settings: ")
         assert TRAINED[name] in error
     else:
-        said = "models[0].engine: sglang is not installed: pip install 'trsched[sglang]'"
+        said = "models[0].engine: sglang is not installed: pip install 'trserve[sglang]'"
         assert error == f"trserve: {said}\n"
 
 

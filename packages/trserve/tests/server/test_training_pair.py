@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from tests.support.trserve.process_state import clear_variables
-from trrouters.r_stitch import normalized_entropy
+from trrouters.algorithms.r_stitch import normalized_entropy
 from trrouters.training.collect import CollectSettings, collect
 from trrouters.training.pair import PairError, TrainingPair, open_pair
 from trrouters.training.rows import load_rows

@@ -191,14 +191,22 @@ def test_port_in_use(capsys, config, command):
 @pytest.mark.parametrize(
     ("text", "field", "message"),
     [
-        ("models: [", "config {path} line 1: ", ""),
+        ("models: [", "config {path} line 1 column 10: ", ""),
         (GROUP + "context: 3\n", "config {path} line ", "'context' is given twice"),
         ("", "config {path}: ", "expected settings"),
         ("- 1", "config {path}: ", "list"),
         ("name: x", "configuration: ", "models"),
-        (GROUP + "extra: 1", "extra: ", "unknown setting"),
-        (GROUP.replace("[1.0]", "fast"), "models[0].step_ms: ", "array"),
-        (GROUP.replace("port: 0", "port: [1]"), "server.port: ", "integer"),
+        (GROUP + "extra: 1", "config {path} line 10 column 1: extra: ", "unknown setting"),
+        (
+            GROUP.replace("[1.0]", "fast"),
+            "config {path} line 4 column 36: models[0].step_ms: ",
+            "array",
+        ),
+        (
+            GROUP.replace("port: 0", "port: [1]"),
+            "config {path} line 9 column 10: server.port: ",
+            "integer",
+        ),
     ],
 )
 def test_files(capsys, config, text, field, message):

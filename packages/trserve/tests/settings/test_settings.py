@@ -6,7 +6,12 @@ import pytest
 
 from tests.support.trserve.process_state import clear_variables
 from trsched.errors import ConfigError
-from trserve.settings.server_settings import GroupSettings, ServerSettings, unknown_variables
+from trserve.settings.server_settings import (
+    GatewaySettings,
+    GroupSettings,
+    ServerSettings,
+    unknown_variables,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +20,7 @@ def clean_environment(monkeypatch):
 
 
 def resolve(flags=None, file=None):
-    return ServerSettings.resolve(flags or {}, file or {}, "server.")
+    return ServerSettings.resolve(flags or {}, file or {})
 
 
 def test_defaults():
@@ -88,6 +93,7 @@ def test_group_settings(monkeypatch):
         ({}, {}, {"host": ""}, "server.host", "at least 1"),
         ({}, {}, {"prot": 1}, "server.prot", "did you mean 'port'?"),
         ({}, {}, {"qqqqqq": 1}, "server.qqqqqq", "unknown setting"),
+        ({}, {}, {1: 2}, "server.1", "unknown setting"),
         ({}, {}, {"drain_timeout": -1}, "server.drain_timeout", "greater than or equal to 0"),
         ({"log_level": "loud"}, {}, {}, "--log-level", "'debug', 'info', 'warning' or 'error'"),
         ({"request_timeout": 0}, {}, {}, "--request-timeout", "greater than 0"),
@@ -102,9 +108,11 @@ def test_refusal_names_the_place(monkeypatch, flags, variables, file, field, mes
     assert message in str(caught.value)
 
 
-def test_a_wrong_key_is_not_repeated():
+@pytest.mark.parametrize("name", ["api_key", "admin_key"])
+def test_a_wrong_key_is_not_repeated(name):
     with pytest.raises(ConfigError) as caught:
-        resolve({}, {"api_key": ["secret-key"]})
+        GatewaySettings.resolve({}, {name: ["secret-key"]})
+    assert caught.value.field == f"server.{name}"
     assert "secret-key" not in str(caught.value)
 
 

@@ -1,39 +1,39 @@
-"""The README's table of settings is the settings."""
+"""The README's table of settings is what the settings' fields say."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import msgspec
+from trserve.settings.server_settings import ALL_SETTINGS
+from trserve.settings.setting import Setting
 
-from trsched.plan.config import GroupConfig
-from trserve.settings.server_settings import GatewaySettings, GroupSettings, ServerSettings
-
-SERVER = ServerSettings.model_fields | GatewaySettings.model_fields
-
-ROWS = [
-    [cell.strip() for cell in line.strip("|").split("|")]
-    for line in (Path(__file__).parents[2] / "README.md").read_text("utf-8").splitlines()
-    if line.startswith("| `--")
-]
+README = Path(__file__).parents[2] / "README.md"
 
 
-def test_every_setting_has_its_row():
-    names = [*SERVER, *GroupSettings.model_fields]
-    assert [row[0] for row in ROWS] == [f"`--{name.replace('_', '-')}`" for name in names]
-    assert [row[1] for row in ROWS] == [f"`TRSERVE_{name.upper()}`" for name in names]
-    prefixes = ["server."] * len(SERVER) + [""] * len(GroupSettings.model_fields)
-    assert [row[2] for row in ROWS] == [f"`{p}{n}`" for p, n in zip(prefixes, names, strict=True)]
+def row(setting: Setting) -> str:
+    default = setting.default_text
+    shown = default if setting.default is None else f"`{default}`"
+    remark = "; prefer the environment, others can see flags" if setting.secret else ""
+    cells = (
+        f"`{setting.flag}`",
+        f"`{setting.variable}`",
+        f"`{setting.key}`",
+        shown,
+        f"{setting.field.description}{remark}",
+    )
+    return f"| {' | '.join(cells)} |"
 
 
-def test_defaults():
-    defaults = {name: field.default for name, field in SERVER.items()}
-    fields = msgspec.structs.fields(GroupConfig)
-    defaults |= {f.name: f.default for f in fields if f.name in GroupSettings.model_fields}
-    for row in ROWS:
-        name = row[2].strip("`").removeprefix("server.")
-        value = defaults[name]
-        if value is not None:
-            shown = value if isinstance(value, str) else json.dumps(value)
-            assert row[3] == f"`{shown}`", name
+def test_the_table_is_generated() -> None:
+    table = "\n".join(map(row, ALL_SETTINGS.values()))
+    found = [line for line in README.read_text("utf-8").splitlines() if line.startswith("| `--")]
+    assert "\n".join(found) == table, f"the table in {README} must be:\n{table}"
+
+
+def test_every_setting_says_what_it_means() -> None:
+    """In a text that fits into a cell of the table and begins a sentence of `--help`."""
+    for setting in ALL_SETTINGS.values():
+        description = setting.field.description
+        assert description, setting.name
+        assert "|" not in description
+        assert not description.endswith(".")

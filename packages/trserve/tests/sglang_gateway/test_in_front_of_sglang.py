@@ -32,7 +32,7 @@ ASKED = {"prompt": "hello world", "max_tokens": 12, "temperature": 0, "ignore_eo
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, RunningGateway]]:
     with warnings.catch_warnings(action="ignore"):  # of what SGLang and transformers import
-        from benchmarks.serving.sglang_server import server_arguments, sglang_server
+        from benchmarks.systems.sglang_server import server_arguments, sglang_server
         from tests.support.sglang.tiny_models import make_pair
 
         small, _ = make_pair(tmp_path_factory.mktemp("tiny"))

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.support.trserve.process_state import clear_variables
-from tests.support.trserve.recorded_profile import (
+from tests.support.trserve.virtual_engines import (
     CONFIG,
     CountingEngine,
     simulated,

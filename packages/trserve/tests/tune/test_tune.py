@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.trserve.metrics_page import PAGE
 from tests.support.trserve.process_state import clear_variables
-from tests.support.trserve.recorded_profile import simulated, virtual_engines
+from tests.support.trserve.virtual_engines import simulated, virtual_engines
 from trserve.cli.main import main
 
 __all__ = ["simulated", "virtual_engines"]  # fixtures

@@ -11,7 +11,7 @@ import typer
 from rbalance.cluster import article_cluster
 from rbalance.decide.batching import BatchLimits, FixedSizing
 from rbalance.errors import ConfigError
-from rbalance.policies.route_balance import RouteBalance
+from rbalance.policies.policy import WeightedPolicy
 from rbalance.simulator.arrivals import poisson
 from rbalance.simulator.hungarian import HungarianReplay
 from rbalance.simulator.point import ingredients
@@ -24,7 +24,10 @@ from rbalance.simulator.sweep import POOL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOptions:
-    """What the command line asks for. batch: None: adaptive."""
+    """What the command line asks for.
+
+    batch: None: adaptive.
+    """
 
     folder: Path
     against: str
@@ -47,7 +50,7 @@ def replay(options: ReplayOptions) -> int:
     policy = open_policy(
         f"route-balance:weights={options.weights}", ingredients(pool, cluster), options.seed
     )
-    assert isinstance(policy, RouteBalance)
+    assert isinstance(policy, WeightedPolicy)
     arrival = poisson(options.rate, options.requests, options.seed)
     workload = pool.workload(arrival, cluster, options.seed)
     scheduler = DEPLOYMENTS["batched"]

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from rbalance.errors import ConfigError
-from rbalance.simulator.point import Row
+from rbalance.simulator.point import SweepRow
 from rbalance.simulator.sweep import read_rows
 
 COLUMNS = (
@@ -45,7 +45,7 @@ def report(folder: Path, rate: float | None, *, as_json: bool, pictures: bool) -
     return 0
 
 
-def markdown(rows: Sequence[Row], pictures: Sequence[str]) -> str:
+def markdown(rows: Sequence[SweepRow], pictures: Sequence[str]) -> str:
     """One table over all points, and the pictures."""
     lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     for row in rows:
@@ -67,7 +67,7 @@ def markdown(rows: Sequence[Row], pictures: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _draw(rows: Sequence[Row], rate: float, folder: Path) -> list[Path]:
+def _draw(rows: Sequence[SweepRow], rate: float, folder: Path) -> list[Path]:
     from rbalance.simulator import pictures
 
     return [

@@ -14,7 +14,7 @@ from rbalance.commands.inputs import labelled_prompts, names, open_embedder
 from rbalance.commands.progress import progress
 from rbalance.errors import ConfigError
 from rbalance.simulator.make_pool import make_pool
-from rbalance.simulator.point import Point
+from rbalance.simulator.point import SweepPoint
 from rbalance.simulator.prompt_pool import PromptPool
 from rbalance.simulator.sweep import POOL, read_rows, run_sweep
 
@@ -75,7 +75,7 @@ def sweep(options: SweepOptions) -> int:
     return 0
 
 
-def points_of(options: SweepOptions) -> list[Point]:
+def points_of(options: SweepOptions) -> list[SweepPoint]:
     """Every policy at every rate. Raises ConfigError."""
     policies = list(options.policies or ALL_POLICIES)
     if options.weights:
@@ -84,7 +84,7 @@ def points_of(options: SweepOptions) -> list[Point]:
     if options.arrivals not in ("poisson", "gamma"):
         raise ConfigError("--arrivals", f"{options.arrivals!r} is not poisson or gamma")
     points = [
-        Point(
+        SweepPoint(
             policy=policy,
             rate=rate,
             requests=options.requests,

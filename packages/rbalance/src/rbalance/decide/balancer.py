@@ -15,14 +15,19 @@ import numpy as np
 
 from rbalance.decide.batching import AdaptiveSizing, BatchQueue
 from rbalance.decide.explain import explain
+from rbalance.decide.why_not_text import why_none_text
 from rbalance.errors import NoInstanceError
-from rbalance.policies.batch import Batch, RouteRequest
-from rbalance.policies.policy import NO_INSTANCE
+from rbalance.policies.batch import RequestBatch, RouteRequest
+from rbalance.policies.candidates import reasons
+from rbalance.policies.policy import NO_INSTANCE, WeightedPolicy
 from rbalance.policies.terms import Terms
 from rbalance.predict.predictions import Predictions
+from trcore import WhyNot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from rbalance.decide.balancer_stats import BalancerStats
     from rbalance.decide.batching import BatchSizing
@@ -38,8 +43,9 @@ _LOG = logging.getLogger(__name__)
 class Routed:
     """Where a request goes; it is in flight in the InstanceState under its key, to be released.
 
-    predicted_tokens: of its answer there, at least 1. terms: why there; None from a policy without
-    scores. also: instances that are to answer at the same time, under (key, 1), (key, 2) and so on.
+    predicted_tokens: of its answer there, at least 1.
+    terms: why there; None from a policy without scores.
+    also: instances that are to answer at the same time, under (key, 1), (key, 2) and so on.
     then: models to ask afterwards. See Placements.
     """
 
@@ -68,7 +74,9 @@ class Balancer:
         sizing: BatchSizing | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """sizing: None: AdaptiveSizing. clock: None: the event loop's, which state's times are."""
+        """sizing: None: AdaptiveSizing.
+        clock: None: the event loop's, which state's times are.
+        """
         self._state = state
         self._policy = policy
         self._foresight = foresight
@@ -114,7 +122,9 @@ class Balancer:
         foreseen = await self._foresight.of([request.prompt])
         now = clock()
         self._state.refresh(now)
-        known = Batch.of([request], self._state.models, foreseen.predictions, foreseen.vectors)
+        known = RequestBatch.of(
+            [request], self._state.models, foreseen.predictions, foreseen.vectors
+        )
         return explain(self._policy, known, self._state, now)
 
     def _running(self) -> Callable[[], float]:
@@ -176,17 +186,21 @@ class Balancer:
 
     def _place(self, batch: Sequence[_Waiting], foreseen: Foreseen, now: float) -> None:
         requests = [each.request for each in batch]
-        known = Batch.of(requests, self._state.models, foreseen.predictions, foreseen.vectors)
+        known = RequestBatch.of(
+            requests, self._state.models, foreseen.predictions, foreseen.vectors
+        )
         placed = self._policy.decide(known, self._state, now)
         self._stats.unusable_predictions += placed.unusable
         self._stats.rerouted += placed.rerouted
         self._stats.relaxed += placed.relaxed
+        refused = self._refusals(known, placed.instance)
         lengths = foreseen.predictions.length.tolist()
         terms = None if placed.terms is None else placed.terms.tolist()
         for row, (each, instance) in enumerate(zip(batch, placed.instance.tolist(), strict=True)):
             if instance == NO_INSTANCE:
                 self._stats.no_instance += 1
-                each.answer.set_exception(NoInstanceError(self._why_none(each.request)))
+                why = refused[row]
+                each.answer.set_exception(NoInstanceError(why_none_text(each.request, why), why))
                 continue
             routed = Routed(
                 instance,
@@ -212,21 +226,21 @@ class Balancer:
         length = lengths[int(self._state.view.model[instance])]
         return min(max(1.0, length), request.max_tokens) if length > 0 else 1.0
 
-    def _why_none(self, request: RouteRequest) -> str:
-        view = self._state.view
-        known = [at for at, tier in enumerate(self._state.tier) if tier is not None]
-        open_ = [at for at in known if view.healthy[at] and not view.draining[at]]
-        tokens = request.prompt_tokens + request.max_tokens
-        short = sum(bool(view.context_window[at] < tokens) for at in open_)
-        lacking = sum(bool(request.needs & ~int(view.capabilities[at])) for at in open_)
-        barred = sum(at in request.not_on for at in open_)
-        return (
-            f"no instance may take this request: of {len(known)}, {len(open_)} are open; "
-            f"of these {short} have no room for {tokens} tokens, {lacking} lack a capability "
-            f"and {barred} are excluded; "
-            f"allowed models: {', '.join(request.models) if request.models else 'all'}; "
-            f"ceilings: {request.max_usd:g} USD, {request.max_seconds:g} s"
-        )
+    def _refusals(
+        self, batch: RequestBatch, placed: NDArray[np.int32]
+    ) -> dict[int, dict[int, WhyNot]]:
+        """What kept each request that was not placed from each instance, by row and number.
+
+        Before anything of the batch is dispatched: the policy saw the view as it is.
+        """
+        rows = np.flatnonzero(placed == NO_INSTANCE).tolist()
+        if not rows:
+            return {}
+        policy, view = self._policy, self._state.view
+        prices = policy.prices(batch, view) if isinstance(policy, WeightedPolicy) else None
+        found = reasons(batch, view, prices)
+        there = [at for at, tier in enumerate(self._state.tier) if tier is not None]
+        return {row: {at: WhyNot(int(found[row, at])) for at in there} for row in rows}
 
 
 def _rows(foreseen: Foreseen, rows: list[int]) -> Foreseen:

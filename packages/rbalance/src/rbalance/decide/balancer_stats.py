@@ -9,12 +9,18 @@ from dataclasses import dataclass
 class BalancerStats:
     """Counters since the start.
 
-    requests: asked. batches: decided. withdrawn: given up by the caller before a decision.
-    predictor_late, predictor_failed: batches decided by the prior, and why. unusable_predictions:
-    single ones that were not finite. rerouted: whose policy chose a model without open instances.
-    relaxed: placed above their ceilings, as the rules allow. no_instance: that nothing could take.
-    bad_requests: that made the policy fail, alone; last_failure says how. stale_instances: no
-    counter, but how many had no fresh telemetry at the last decision.
+    requests: asked.
+    batches: decided.
+    withdrawn: given up by the caller before a decision.
+    predictor_late: batches decided by the prior, as predictions took too long.
+    predictor_failed: batches decided by the prior, as the predictor raised an error.
+    unusable_predictions: single ones that were not finite.
+    rerouted: whose policy chose a model without open instances.
+    relaxed: placed above their ceilings, as the rules allow.
+    no_instance: that nothing could take.
+    bad_requests: that made the policy fail, alone.
+    last_failure: the latest error of a predictor or a policy.
+    stale_instances: no counter, but how many had no fresh telemetry at the last decision.
     """
 
     requests: int = 0

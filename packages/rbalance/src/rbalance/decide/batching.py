@@ -52,11 +52,11 @@ class FixedSizing:
 
     @property
     def largest(self) -> int:
-        """See BatchSizing."""
+        """The most requests in a batch, whatever the load."""
         return self.fixed.size
 
     def limits(self, congested: float | None) -> BatchLimits:
-        """See BatchSizing."""
+        """Those given, whatever the load."""
         return self.fixed
 
 
@@ -72,11 +72,11 @@ class NaturalSizing:
 
     @property
     def largest(self) -> int:
-        """See BatchSizing."""
+        """The most requests in a batch, whatever the load."""
         return self.most
 
     def limits(self, congested: float | None) -> BatchLimits:
-        """See BatchSizing."""
+        """One request is enough, at once."""
         return BatchLimits(1, 0.0)
 
 
@@ -93,11 +93,11 @@ class AdaptiveSizing:
 
     @property
     def largest(self) -> int:
-        """See BatchSizing."""
+        """The most requests in a batch, whatever the load."""
         return max(limits.size for _, limits in self.steps)
 
     def limits(self, congested: float | None) -> BatchLimits:
-        """See BatchSizing."""
+        """Those of the first step that the share of congested instances is below."""
         if congested is None:
             return self.start
         return next(limits for below, limits in self.steps if congested < below)
@@ -106,8 +106,9 @@ class AdaptiveSizing:
 def batch_due(queued: int, first_at: float, at_once: bool, limits: BatchLimits) -> float:
     """The time from which a batch may start; -infinity for "by now", infinity for "never yet".
 
-    queued: waiting requests, the oldest of which came at `first_at`. at_once: it found nothing
-    waiting and nothing being decided, and an idle system does not wait for company.
+    queued: waiting requests, the oldest of which came at `first_at`.
+    at_once: it found nothing waiting and nothing being decided, and an idle system does not wait
+        for company.
     """
     if not queued:
         return math.inf
@@ -120,6 +121,7 @@ class BatchQueue(Generic[Item]):
     """Requests waiting for a decision, and how many decisions are being made.
 
     The caller adds items, takes a batch whenever `due` says so, and tells when a decision is done.
+
     deciders: decisions made at the same time; 1 for a scheduler that decides batch after batch.
     """
 
@@ -146,7 +148,7 @@ class BatchQueue(Generic[Item]):
         self._queue.append((now, item))
 
     def due(self) -> float:
-        """The time from which `take` gives a batch, as of now; see `batch_due`."""
+        """The time from which `take` gives a batch; -infinity for now, infinity for never yet."""
         if self._deciding >= self._deciders:
             return math.inf
         first_at = self._queue[0][0] if self._queue else math.inf
@@ -173,6 +175,6 @@ class BatchQueue(Generic[Item]):
         return items
 
     def decided(self, congested: float | None) -> None:
-        """A decision is done. congested: see BatchSizing.limits."""
+        """A decision is done. congested: share of instances with waiting requests."""
         self._deciding -= 1
         self._limits = self._sizing.limits(congested)

@@ -1,27 +1,29 @@
 """What a decision about one request would be and why, instance by instance; nothing is dispatched.
 
-Scores, terms, costs and times are `trcore.assign`'s own, asked for again in other ways.
+Scores, terms, costs and times are `trcore.assign`'s own, what keeps an instance out `why_not`'s.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rbalance.policies.policy import NO_INSTANCE
+from rbalance.decide.why_not_text import why_not_text
+from rbalance.policies.candidates import CEILINGS, reasons
+from rbalance.policies.policy import NO_INSTANCE, WeightedPolicy
 from rbalance.policies.route_balance import RouteBalance
-from rbalance.policies.survivors import survivors
 from rbalance.policies.terms import Terms
-from trcore import AssignRules, assign
+from rbalance.policies.weights import PRESETS
+from rbalance.predict.predictions import Prior
+from trcore import WhyNot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
-    from rbalance.policies.policy import Policy
+    from rbalance.policies.batch import RequestBatch
+    from rbalance.policies.policy import Policy, Prices
     from rbalance.state.instance_state import InstanceState
 
 
@@ -29,14 +31,18 @@ if TYPE_CHECKING:
 class CandidateReport:
     """One instance as the request sees it.
 
-    why_not: None for a candidate. quality, usd and seconds: predicted of an answer there, not
-    normalised; None where it is closed or has no room. terms: of a candidate, from a policy that
-    scores. running and waiting: requests, in the view that decisions are made on.
+    why: all that keeps the request from it; 0 for a candidate.
+    why_not: the first of that in words; None for a candidate.
+    quality, usd, seconds: predicted of an answer there, not normalised; None where it is closed or
+        has no room.
+    terms: of a candidate, from a policy that scores.
+    running, waiting: requests, in the view that decisions are made on.
     """
 
     instance: int
     tier: str
     model: str
+    why: WhyNot
     why_not: str | None
     quality: float | None
     usd: float | None
@@ -50,7 +56,8 @@ class CandidateReport:
 class Explanation:
     """Every instance there is, by number, and the one that would be chosen.
 
-    choice: None where there is none to tell; note says why, or what is odd about it.
+    choice: None where there is none to tell.
+    note: says why, or what is odd about it.
     """
 
     candidates: tuple[CandidateReport, ...]
@@ -58,7 +65,7 @@ class Explanation:
     note: str = ""
 
 
-def explain(policy: Policy, batch: Batch, state: InstanceState, now: float) -> Explanation:
+def explain(policy: Policy, batch: RequestBatch, state: InstanceState, now: float) -> Explanation:
     """For a batch of one, with the state as it is: refresh it before.
 
     A policy that draws at random is not asked for its choice. Raises ValueError: not one request;
@@ -67,11 +74,16 @@ def explain(policy: Policy, batch: Batch, state: InstanceState, now: float) -> E
     if len(batch) != 1:
         raise ValueError(f"one request can be explained at a time, not {len(batch)}")
     placed = None if policy.draws else policy.decide(batch, state, now)
-    scored = _scored(policy, batch, state) if isinstance(policy, RouteBalance) else None
-    may_go = survivors(batch, state)[0] if scored is None else scored[0] > -math.inf
-    prices = _prices(policy, batch, state)
+    weighted = policy if isinstance(policy, WeightedPolicy) else None
+    scored = None if weighted is None else _scored(weighted, batch, state)
+    pricing = RouteBalance(PRESETS["uniform"], _ones(batch)) if weighted is None else weighted
+    prices = pricing.prices(batch, state.view)
+    found = reasons(batch, state.view, None if weighted is None else prices)[0]
+    if placed is not None and placed.relaxed:
+        found &= ~np.uint8(CEILINGS)
+    quality = _quality(batch, pricing.prior, state)
     candidates = tuple(
-        _report(at, batch, state, bool(may_go[at]), prices[at], scored)
+        _report(at, batch, state, WhyNot(int(found[at])), float(quality[at]), prices, scored)
         for at, tier in enumerate(state.tier)
         if tier is not None
     )
@@ -83,7 +95,9 @@ def explain(policy: Policy, batch: Batch, state: InstanceState, now: float) -> E
     return Explanation(candidates, choice, note)
 
 
-def _scored(policy: RouteBalance, batch: Batch, state: InstanceState) -> NDArray[np.float64]:
+def _scored(
+    policy: WeightedPolicy, batch: RequestBatch, state: InstanceState
+) -> NDArray[np.float64]:
     """float64 [4, I]: the score, and the three terms: a term is the score where it has all weight.
 
     -inf for those that are no candidates.
@@ -93,94 +107,49 @@ def _scored(policy: RouteBalance, batch: Batch, state: InstanceState) -> NDArray
     return np.concatenate([policy.scores(one, state.view) for one in each])
 
 
-def _prices(policy: Policy, batch: Batch, state: InstanceState) -> NDArray[np.float64]:
-    """float64 [I, 3]: quality, USD and seconds; NaN where an instance is closed or has no room.
+def _ones(batch: RequestBatch) -> Prior:
+    """For a policy without a prior: 1 stands in for predictions that are not finite."""
+    ones = np.ones(batch.predictions.quality.shape[1], np.float32)
+    return Prior(("",) * len(ones), ones, ones)
 
-    The request once for each instance, that one alone allowed: no copy meets another one.
-    """
-    if isinstance(policy, RouteBalance):
-        quality, length = policy.prior.quality, policy.prior.length
-    else:
-        quality, length = (
-            np.where(np.isfinite(row[0]), row[0], 1)
-            for row in (batch.predictions.quality, batch.predictions.length)
-        )
-    there = [at for at, tier in enumerate(state.tier) if tier is not None]
-    count = len(there)
-    alone = np.zeros((count, len(state.view)), np.bool_)
-    alone[np.arange(count), there] = True
 
-    def repeated(column: NDArray[Any]) -> NDArray[Any]:
-        return np.repeat(column, count, axis=0)
-
-    terms = np.empty((count, 6))
-    assign(
-        state.view,
-        AssignRules(quality.tolist(), length.tolist()),
-        (1.0, 0.0, 0.0),
-        repeated(batch.prompt_tokens),
-        repeated(batch.max_tokens),
-        repeated(batch.predictions.quality),
-        repeated(batch.predictions.length),
-        np.empty(count, np.int32),
-        np.empty(count, np.int32),
-        instances=alone,
-        terms=terms,
-        commit=False,
+def _quality(batch: RequestBatch, prior: Prior, state: InstanceState) -> NDArray[np.float64]:
+    """float64 [I], of each instance's model."""
+    predicted = batch.predictions.quality[0]
+    return np.where(np.isfinite(predicted), predicted, prior.quality)[state.view.model].astype(
+        np.float64
     )
-    prices = np.full((len(state.view), 3), np.nan)
-    prices[there] = terms[:, [0, 4, 5]]
-    return prices
 
 
 def _report(
     at: int,
-    batch: Batch,
+    batch: RequestBatch,
     state: InstanceState,
-    candidate: bool,
-    prices: NDArray[np.float64],
+    why: WhyNot,
+    quality: float,
+    prices: Prices,
     scored: NDArray[np.float64] | None,
 ) -> CandidateReport:
-    tier = state.tier[at]
+    tier, view = state.tier[at], state.view
     assert tier is not None
-    quality, usd, seconds = (None if np.isnan(price) else float(price) for price in prices)
+    usd, seconds = float(prices.usd[0, at]), float(prices.seconds[0, at])
+    known = not np.isnan(usd)
     terms = None
-    if scored is not None and candidate:
-        assert usd is not None
-        assert seconds is not None
+    if scored is not None and not why:
         score, part, cost, latency = scored[:, at].tolist()
         terms = Terms(part, cost, latency, score, usd, seconds)
+    tokens = int(batch.prompt_tokens[0]) + int(batch.max_tokens[0])
+    lacking = int(batch.needs[0]) & ~int(view.capabilities[at])
     return CandidateReport(
         instance=at,
         tier=tier.name,
         model=tier.model,
-        why_not=None if candidate else _why_not(at, batch, state, prices),
-        quality=quality,
-        usd=usd,
-        seconds=seconds,
+        why=why,
+        why_not=why_not_text(why, tokens, int(view.context_window[at]), lacking, usd, seconds),
+        quality=quality if known else None,
+        usd=usd if known else None,
+        seconds=seconds if known else None,
         terms=terms,
-        running=int(state.view.running[at]),
-        waiting=int(state.view.waiting[at]),
+        running=int(view.running[at]),
+        waiting=int(view.waiting[at]),
     )
-
-
-def _why_not(at: int, batch: Batch, state: InstanceState, prices: NDArray[np.float64]) -> str:
-    """The first of the filters that an instance which is no candidate does not pass."""
-    view = state.view
-    tokens = int(batch.prompt_tokens[0]) + int(batch.max_tokens[0])
-    lacking = int(batch.needs[0]) & ~int(view.capabilities[at])
-    if view.draining[at]:
-        return "draining"
-    if not view.healthy[at]:
-        return "unhealthy"
-    if tokens > view.context_window[at]:
-        return f"prompt and answer of {tokens} tokens do not fit its {view.context_window[at]}"
-    if lacking:
-        return f"lacks capability bits {lacking:#x}"
-    if batch.allowed is not None and not batch.allowed[0, view.model[at]]:
-        return "model not allowed"
-    if batch.not_on is not None and at in batch.not_on[0]:
-        return "excluded"
-    if batch.max_usd is not None and prices[1] > batch.max_usd[0]:
-        return f"above max_usd: {prices[1]:.3g} USD"
-    return f"above max_seconds: {prices[2]:.3g} s"

@@ -33,8 +33,9 @@ class Foresight:
 
     Who comes while another batch is in time waits for its turn. A call that hangs occupies the
     thread until it returns; batches that come meanwhile do not queue up behind it but go by the
-    prior at once. instant: `predict` only looks up what it has, see Predictor, and is called there
-    and then.
+    prior at once.
+
+    instant: `predict` only looks up what it has, see Predictor, and is called there and then.
     """
 
     def __init__(

@@ -18,12 +18,17 @@ _NEXT_TO_NOTHING = 1e-2  # requests: what is left of one after 46 s, at a window
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SloSettings:
-    """target_s: the latency to hold. hysteresis: nothing moves within this share around it.
+    """The latency to hold, and how fast weights may move for it.
 
-    rate: how much of the way from `base` to `relief` the weights may move in a second, at most;
-    the further off target, the more of it is used. Latency answers late, by as long as requests
-    take, so faster than that it overshoots. Back they move at `recovery` of that, so that a
-    load near the limit does not make them swing. window_s: how far back latencies count, fading.
+    target_s: the latency to hold.
+    base: the weights while the target is kept.
+    relief: the weights that a miss leads to.
+    hysteresis: nothing moves within this share around the target.
+    rate: how much of the way from `base` to `relief` the weights may move in a second, at most; the
+        further off target, the more of it is used. Latency answers late, by as long as requests
+        take, so faster than that it overshoots. Back they move at `recovery` of that, so that a
+        load near the limit does not make them swing.
+    window_s: how far back latencies count, fading.
     """
 
     target_s: float

@@ -26,8 +26,8 @@ CHARS_PER_TOKEN = 4.0
 class TrainingSet:
     """N prompts and what M models made of them.
 
-    quality: float32 [N, M], 0 to 1, NaN where a model has no score. length: float32 [N, M], output
-    tokens, NaN where unknown.
+    quality: float32 [N, M], 0 to 1, NaN where a model has no score.
+    length: float32 [N, M], output tokens, NaN where unknown.
     """
 
     models: tuple[str, ...]

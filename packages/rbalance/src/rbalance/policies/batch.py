@@ -24,10 +24,12 @@ class RouteRequest:
     """One request for an instance.
 
     key: the caller's, unique among requests in flight. prompt_tokens and max_tokens must fit an
-    instance's context together. needs: bits of the capabilities that an instance must have.
-    models: names of those that may answer; None for any. not_on: instances that may not take it,
-    as those that have failed it. max_usd and max_seconds: what the answer may cost and take, as
-    predicted; infinite for no ceiling. weights: for this request alone; None for the policy's.
+        instance's context together.
+    needs: bits of the capabilities that an instance must have.
+    models: names of those that may answer; None for any.
+    not_on: instances that may not take it, as those that have failed it.
+    max_usd, max_seconds: what the answer may cost and take, as predicted; infinite for no ceiling.
+    weights: for this request alone; None for the policy's.
     """
 
     key: Hashable
@@ -57,14 +59,19 @@ class RouteRequest:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batch:
-    """R requests, M models. prompt_tokens, max_tokens: int32 [R]; needs: uint32 [R].
+class RequestBatch:
+    """R requests, M models.
 
-    allowed: bool [R, M], None when every model may answer every request. max_usd, max_seconds:
-    float64 [R], None without ceilings. vectors: float32 [R, D] of length 1, the prompts embedded;
-    None where no policy in use looks at them or the embedder was too slow. not_on: by request, the
-    instances that may not take it; None when there are none. weights: float64 [R, 3], a row of NaN
-    for the policy's own; None when all rows are.
+    prompt_tokens, max_tokens: int32 [R].
+    needs: uint32 [R].
+    predictions: R rows.
+    allowed: bool [R, M], None when every model may answer every request.
+    max_usd, max_seconds: float64 [R], None without ceilings.
+    vectors: float32 [R, D] of length 1, the prompts embedded; None where no policy in use looks at
+        them or the embedder was too slow.
+    prompts: R texts, or none.
+    not_on: by request, the instances that may not take it; None when there are none.
+    weights: float64 [R, 3], a row of NaN for the policy's own; None when all rows are.
     """
 
     prompt_tokens: NDArray[np.int32]
@@ -89,7 +96,7 @@ class Batch:
         models: Sequence[str],
         predictions: Predictions,
         vectors: NDArray[np.float32] | None = None,
-    ) -> Batch:
+    ) -> RequestBatch:
         """The batch of some requests; models: the names of predictions' columns."""
         allowed = None
         if any(request.models is not None for request in requests):

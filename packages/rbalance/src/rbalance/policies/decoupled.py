@@ -12,7 +12,7 @@ from rbalance.policies.model_first import ModelChoice
 
 if TYPE_CHECKING:
     from rbalance.cluster import Cluster
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
     from rbalance.policies.weights import Weights
 
 
@@ -31,11 +31,11 @@ class Decoupled:
 
     @property
     def fallback(self) -> int:
-        """See ModelRouter."""
+        """The cheapest model."""
         return int(self._price_out.argmin())
 
-    def models(self, batch: Batch) -> ModelChoice:
-        """See ModelRouter."""
+    def models(self, batch: RequestBatch) -> ModelChoice:
+        """The best-scoring model of each request."""
         quality, cost, latency = self._weights
         length = batch.predictions.length
         usd = batch.prompt_tokens[:, None] * self._price_in + length * self._price_out

@@ -12,18 +12,23 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from rbalance.policies.candidates import survivors
 from rbalance.policies.policy import NO_INSTANCE, Placements
-from rbalance.policies.survivors import survivors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
     from rbalance.state.instance_state import InstanceState
 
 
 class Infaas:
-    """accuracy: float [M], profiled. least: of it. latency_s: at most."""
+    """The policy.
+
+    accuracy: float [M], profiled.
+    least: the accuracy that is enough.
+    latency_s: the most that an answer should take.
+    """
 
     uses_vectors: ClassVar[bool] = False
     draws: ClassVar[bool] = False
@@ -33,10 +38,10 @@ class Infaas:
         self._least = least
         self._latency_s = latency_s
 
-    def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
-        """See Policy."""
+    def decide(self, batch: RequestBatch, state: InstanceState, now: float) -> Placements:
+        """The cheapest variant that will do for each request, one after another."""
         view = state.view
-        open_to = survivors(batch, state)
+        open_to = survivors(batch, state.view)
         load = (view.running + view.waiting).astype(np.float64)
         accuracy = self._accuracy[view.model]
         instance = np.full(len(batch), NO_INSTANCE, np.int32)
@@ -66,7 +71,7 @@ class Infaas:
         return Placements(instance)
 
     def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
-        """See Policy: nothing to learn."""
+        """Nothing is learned."""
 
 
 def cheapest_variant(

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from rbalance.policies.candidates import survivors
 from rbalance.policies.dispatch import DRAWING
 from rbalance.policies.policy import NO_INSTANCE, Placements
-from rbalance.policies.survivors import survivors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
     from rbalance.policies.dispatch import Dispatch
     from rbalance.state.instance_state import InstanceState
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class ModelChoice:
     """A model for each of R requests: int [R].
 
-    also: by row, models asked at the same time (one of them may be the same again). then: by row,
-    models asked afterwards.
+    also: by row, models asked at the same time (one of them may be the same again).
+    then: by row, models asked afterwards.
     """
 
     model: NDArray[np.intp]
@@ -38,22 +38,19 @@ class ModelChoice:
 
 
 class ModelRouter(Protocol):
-    """Chooses models without looking at load.
-
-    fallback: the model for requests whose vectors are wanted and not there in time.
-    """
+    """Chooses models without looking at load."""
 
     @property
     def fallback(self) -> int:
-        """See the class."""
+        """The model for requests whose vectors are wanted and not there in time."""
         ...
 
     @property
     def uses_vectors(self) -> bool:
-        """`Batch.vectors` must be there."""
+        """`RequestBatch.vectors` must be there."""
         ...
 
-    def models(self, batch: Batch) -> ModelChoice:
+    def models(self, batch: RequestBatch) -> ModelChoice:
         """One choice for each request."""
         ...
 
@@ -72,10 +69,10 @@ class ModelFirst:
         self.uses_vectors = router is not None and router.uses_vectors
         self.draws = dispatch in DRAWING
 
-    def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
-        """See Policy."""
+    def decide(self, batch: RequestBatch, state: InstanceState, now: float) -> Placements:
+        """A model for each request by the router, then an instance of it by load."""
         choice = self._choose(batch)
-        open_to = survivors(batch, state)
+        open_to = survivors(batch, state.view)
         turns = _Turns(state, self._dispatch, self._random)
         instance = np.full(len(batch), NO_INSTANCE, np.int32)
         also: dict[int, tuple[int, ...]] = {}
@@ -93,9 +90,9 @@ class ModelFirst:
         return Placements(instance, also, then, rerouted=turns.rerouted)
 
     def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
-        """See Policy: nothing to learn."""
+        """Nothing is learned."""
 
-    def _choose(self, batch: Batch) -> ModelChoice | None:
+    def _choose(self, batch: RequestBatch) -> ModelChoice | None:
         if self._router is None:
             return None
         if self.uses_vectors and batch.vectors is None:

@@ -10,7 +10,7 @@ import numpy as np
 from rbalance.policies.model_first import ModelChoice
 
 if TYPE_CHECKING:
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Passthrough:
 
     @property
     def fallback(self) -> int:
-        """See ModelRouter."""
+        """The model."""
         return self.model
 
-    def models(self, batch: Batch) -> ModelChoice:
-        """See ModelRouter."""
+    def models(self, batch: RequestBatch) -> ModelChoice:
+        """The model, for every request."""
         return ModelChoice(np.full(len(batch), self.model, np.intp))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
+    from rbalance.policies.weights import Weights
+    from rbalance.predict.predictions import Prior
     from rbalance.state.instance_state import InstanceState
+    from trcore import InstanceView
 
 NO_INSTANCE = -1
 
@@ -22,14 +25,15 @@ NO_INSTANCE = -1
 class Placements:
     """Where R requests go.
 
-    instance: int32 [R], NO_INSTANCE where none may take the request. also: by row, further
-    instances that answer at the same time. then: by row, models that are asked one after another
-    once the answer before has come; the last answer counts.
+    instance: int32 [R], NO_INSTANCE where none may take the request.
+    also: by row, further instances that answer at the same time.
+    then: by row, models that are asked one after another once the answer before has come; the last
+        answer counts.
     rerouted: requests whose policy chose a model without an open instance and that go elsewhere.
     relaxed: placed above their ceilings, as the policy's rules allow.
     unusable: predictions that were not finite, for which a prior stood in.
     terms: float64 [R, 6], for each request's instance what `policies.terms.Terms` names, in its
-    order (NaN without an instance); None from a policy that has no scores.
+        order (NaN without an instance); None from a policy that has no scores.
     """
 
     instance: NDArray[np.int32]
@@ -41,12 +45,25 @@ class Placements:
     terms: NDArray[np.float64] | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Prices:
+    """What R answers would cost and take on each of I instances; NaN where one is closed or has no
+    room.
+
+    usd: float64 [R, I].
+    seconds: float64 [R, I], from now to the last token.
+    """
+
+    usd: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+
+
 class Policy(Protocol):
     """Chooses; it neither sends anything nor keeps accounts: those are InstanceState's."""
 
     @property
     def uses_vectors(self) -> bool:
-        """`Batch.vectors` must be there."""
+        """`RequestBatch.vectors` must be there."""
         ...
 
     @property
@@ -54,10 +71,33 @@ class Policy(Protocol):
         """`decide` draws at random: asked again, it may choose otherwise."""
         ...
 
-    def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
+    def decide(self, batch: RequestBatch, state: InstanceState, now: float) -> Placements:
         """One placement for each request; the state is only read, and left as it was."""
         ...
 
     def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
         """An instance took so long for the tokens after a request's first; for what learns."""
+        ...
+
+
+@runtime_checkable
+class WeightedPolicy(Policy, Protocol):
+    """A policy that scores every instance by quality, cost and latency, and keeps to ceilings.
+
+    weights: may be replaced between decisions, as an SLO controller does.
+    """
+
+    weights: Weights
+
+    @property
+    def prior(self) -> Prior:
+        """What stands in for predictions that are not finite."""
+        ...
+
+    def scores(self, batch: RequestBatch, view: InstanceView) -> NDArray[np.float64]:
+        """float64 [R, I]: each request's scores as if it were alone, -inf where it may not go."""
+        ...
+
+    def prices(self, batch: RequestBatch, view: InstanceView) -> Prices:
+        """What `decide` finds for the same batch: each request sees those placed before it."""
         ...

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from rbalance.policies.policy import Placements
+from rbalance.policies.policy import Placements, Prices
 from rbalance.tpot.model import TpotQuery
 from trcore import AssignRules, assign
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
     from rbalance.policies.weights import Weights
     from rbalance.predict.predictions import Prior
     from rbalance.state.instance_state import InstanceState
@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreRules:
-    """See `trcore.AssignRules`, whose arguments these are."""
+    """How scores decide.
+
+    quality_norm: `minmax` maps a request's qualities to 0..1 over its candidates.
+    order: of a batch: `lpt`, the longest answers first, or as they came.
+    on_no_candidate: what becomes of a request whose ceilings no instance meets.
+    """
 
     quality_norm: Literal["none", "minmax"] = "none"
     order: Literal["lpt", "arrival"] = "lpt"
@@ -44,10 +49,12 @@ class ScoreRules:
 
 
 class RouteBalance:
-    """weights may be replaced between decisions, as an SLO controller does.
+    """The policy with weights.
 
-    tpot: estimates time per token for every number of the state's view; None: the tiers' priors.
+    weights: may be replaced between decisions, as an SLO controller does.
     prior: columns in the order of the state's models.
+    tpot: estimates time per token for every number of the state's view; None: the tiers' priors.
+    rules: how scores decide.
     """
 
     uses_vectors: ClassVar[bool] = False
@@ -65,8 +72,11 @@ class RouteBalance:
         self._tpot = tpot
         self._rules = rules.bound_to(prior)
 
-    def decide(self, batch: Batch, state: InstanceState, now: float) -> Placements:
-        """See Policy. Writes its estimates into the view's `tpot_s`, which nothing else reads."""
+    def decide(self, batch: RequestBatch, state: InstanceState, now: float) -> Placements:
+        """The best-scoring instance for each request; each sees those placed before it.
+
+        Writes its estimates into the view's `tpot_s`, which nothing else reads.
+        """
         self._estimate(batch, state, now)
         chosen = np.empty(len(batch), np.int32)
         terms = np.empty((len(batch), 6))
@@ -74,7 +84,7 @@ class RouteBalance:
         unusable = counted.quality_priors + counted.length_priors + counted.tpot_priors
         return Placements(chosen, relaxed=counted.relaxed, unusable=unusable, terms=terms)
 
-    def scores(self, batch: Batch, view: InstanceView) -> NDArray[np.float64]:
+    def scores(self, batch: RequestBatch, view: InstanceView) -> NDArray[np.float64]:
         """float64 [R, I]: each request's scores as if it were alone, -inf where it may not go.
 
         With the times per token of the last `decide`.
@@ -85,14 +95,26 @@ class RouteBalance:
             self._assign(batch, slice(row, row + 1), view, chosen, scores=scores[row : row + 1])
         return scores
 
+    def prices(self, batch: RequestBatch, view: InstanceView) -> Prices:
+        """What `decide` finds for the same batch: each request sees those placed before it.
+
+        With the times per token of the last `decide`.
+        """
+        usd, seconds = np.empty((2, len(batch), len(view)))
+        chosen = np.empty(len(batch), np.int32)
+        self._assign(batch, slice(None), view, chosen, usd=usd, seconds=seconds)
+        return Prices(usd, seconds)
+
     def _assign(
         self,
-        batch: Batch,
+        batch: RequestBatch,
         rows: slice,
         view: InstanceView,
         chosen: NDArray[np.int32],
         terms: NDArray[np.float64] | None = None,
         scores: NDArray[np.float64] | None = None,
+        usd: NDArray[np.float64] | None = None,
+        seconds: NDArray[np.float64] | None = None,
     ) -> Assigned:
         def some(column: NDArray[Any] | None) -> NDArray[Any] | None:
             return None if column is None else column[rows]
@@ -114,10 +136,12 @@ class RouteBalance:
             max_seconds=some(batch.max_seconds),
             terms=terms,
             scores=scores,
+            usd=usd,
+            seconds=seconds,
             commit=False,
         )
 
-    def _weights(self, batch: Batch, rows: slice) -> NDArray[np.float64] | tuple[float, ...]:
+    def _weights(self, batch: RequestBatch, rows: slice) -> NDArray[np.float64] | tuple[float, ...]:
         own = tuple(self.weights)
         if batch.weights is None:
             return own
@@ -125,11 +149,11 @@ class RouteBalance:
         return np.where(np.isnan(asked), own, asked)
 
     def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
-        """See Policy."""
+        """The estimates of time per token may learn of it."""
         if self._tpot is not None:
             self._tpot.observe(instance, tokens, seconds, now)
 
-    def _estimate(self, batch: Batch, state: InstanceState, now: float) -> None:
+    def _estimate(self, batch: RequestBatch, state: InstanceState, now: float) -> None:
         view = state.view
         if self._tpot is None:
             view.tpot_s[:] = view.prior_tpot_s

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 class Terms:
     """One request on one instance, as scored when it was decided (article, section 3, S(r,i)).
 
-    quality, cost and latency: the score's terms without their weights, the larger the better; cost
-    and latency are 1 less the share of the most that a candidate takes. usd, seconds: predicted.
+    quality, cost, latency: the score's terms without their weights, the larger the better; cost and
+        latency are 1 less the share of the most that a candidate takes.
+    usd, seconds: predicted.
     """
 
     quality: float

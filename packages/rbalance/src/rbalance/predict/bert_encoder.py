@@ -56,7 +56,7 @@ class BertEncoder:
     """
 
     def __init__(self, model: BertModel, tokenizer: Any, max_tokens: int | None) -> None:
-        """See `encoder_of`. max_tokens: what is longer is cut."""
+        """The parts of a model that `encoder_of` accepted. max_tokens: what is longer is cut."""
         self._tokenizer = deepcopy(tokenizer.backend_tokenizer)
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_tokens or model.config.max_position_embeddings)
@@ -103,8 +103,10 @@ class BertEncoder:
 class _Rows:
     """Where the N tokens of R prompts belong. Only attention sees prompts as rows of T, padded.
 
-    row and position: int64 [N]. length: int64 [R]. seen: bool [R, 1, 1, T], what is no padding;
-    None if nothing is. place: int64 [N], row * T + position.
+    row, position: int64 [N].
+    length: int64 [R].
+    seen: bool [R, 1, 1, T], what is no padding; None if nothing is.
+    place: int64 [N], row * T + position.
     """
 
     length: Tensor

@@ -23,7 +23,7 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class QualityCalibration:
     """Over all pairs of a prompt and a model that has a score for it.
 
     ece: expected calibration error, the mean over pairs of |predicted - scored| of their bin.
@@ -40,7 +40,7 @@ class Calibration:
 
 def calibration(
     predicted: NDArray[np.floating], scored: NDArray[np.floating], prior: NDArray[np.floating]
-) -> Calibration:
+) -> QualityCalibration:
     """Judge predicted [R, M] and prior [M] by scored [R, M], NaN for no score."""
     known = ~np.isnan(scored)
     said = predicted[known].astype(np.float64)
@@ -52,7 +52,7 @@ def calibration(
         for inside in (tenth == number for number in range(BINS))
         if inside.any()
     )
-    return Calibration(
+    return QualityCalibration(
         pairs=len(said),
         ece=sum(each.pairs * abs(each.predicted - each.scored) for each in bins) / len(said),
         squared_error=float(np.square(said - true).mean()),

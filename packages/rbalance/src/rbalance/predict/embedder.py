@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 
 class Embedder(Protocol):
-    """Prompts in, unit vectors out; one call for a batch.
-
-    fingerprint: of everything that decides the vectors, rounding aside; what was fitted to one
-    embedder's vectors is refused with another's.
-    """
+    """Prompts in, unit vectors out; one call for a batch."""
 
     @property
     def name(self) -> str:
@@ -25,7 +21,10 @@ class Embedder(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """See the class."""
+        """Of everything that decides the vectors, rounding aside.
+
+        What was fitted to one embedder's vectors is refused with another's.
+        """
         ...
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 from rbalance.errors import ConfigError, TrainingError
 from rbalance.labels.bootstrap import RESAMPLES, Interval, mean_interval
 from rbalance.labels.training_set import CHARS_PER_TOKEN
-from rbalance.predict.calibration import Calibration, calibration
+from rbalance.predict.calibration import QualityCalibration, calibration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,12 +26,12 @@ Price = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SelectionQuality:
     """A way to choose a model for each prompt, by the choices' true scores.
 
-    regret: what the best model of each prompt would have added. gain: over always taking the model
-    that was best in training; both paired by prompt. usd: mean cost of a request by the answers'
-    true lengths; None without prices or lengths.
+    regret: what the best model of each prompt would have added.
+    gain: over always taking the model that was best in training; both paired by prompt.
+    usd: mean cost of a request by the answers' true lengths; None without prices or lengths.
     """
 
     quality: Interval
@@ -59,8 +59,8 @@ class Evaluation:
 
     prompts: int
     accuracy: Interval
-    choices: Mapping[str, Choice]
-    calibration: Calibration
+    choices: Mapping[str, SelectionQuality]
+    calibration: QualityCalibration
     length: LengthError | None
 
 
@@ -74,8 +74,10 @@ def evaluate(
 ) -> Evaluation:
     """Judge `predictions` for data.prompts by their labels; columns are prior.models everywhere.
 
-    Calibration and length error are over every label there is, all else over the prompts that
-    every model has a score for. prices: with them costs are given, and the cheapest model's.
+    Calibration and length error are over every label there is, all else over the prompts that every
+    model has a score for.
+
+    prices: with them costs are given, and the cheapest model's.
 
     Raises TrainingError if no prompt has a score of every model, ConfigError for prices of other
     models.
@@ -99,7 +101,7 @@ def evaluate(
     choices = {}
     for name, models in chosen.items():
         taken = _taken(scored, models)
-        choices[name] = Choice(
+        choices[name] = SelectionQuality(
             quality=interval(taken),
             regret=interval(of_oracle - taken),
             gain=interval(taken - of_best),

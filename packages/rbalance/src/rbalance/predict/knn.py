@@ -33,10 +33,12 @@ _FITTING_BATCH = 64
 class KnnFit:
     """What a predictor knows: N embedded prompts with the labels of M models.
 
-    vectors: float16 [N, D] of length 1. quality and length: float32 [N, M], NaN for no label.
+    vectors: float16 [N, D] of length 1.
+    quality, length: float32 [N, M], NaN for no label.
     digests: uint64 [N] of the prompts' texts, so that an evaluation can leave out what was learned.
-    k: neighbours to average over; prior_weight: what the prior counts beside them, where a
-    neighbour counts 1 if it is the same prompt and less the farther it is.
+    k: neighbours to average over.
+    prior_weight: what the prior counts beside them, where a neighbour counts 1 if it is the same
+        prompt and less the farther it is.
     """
 
     prior: Prior

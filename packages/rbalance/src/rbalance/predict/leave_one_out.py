@@ -32,7 +32,9 @@ def best_neighbourhood(
 ) -> tuple[int, float]:
     """The best of `neighbours` and of PRIOR_WEIGHTS; of equals the smallest.
 
-    vectors: float32 [N, D] of length 1. quality: float32 [N, M], NaN for no label. prior: [M].
+    vectors: float32 [N, D] of length 1.
+    quality: float32 [N, M], NaN for no label.
+    prior: [M].
     """
     asked = np.arange(len(vectors))
     if len(asked) > _ASKED:

@@ -27,8 +27,11 @@ def neighbour_average(
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """The mean over the neighbours that have a label and, with its own weight, the prior.
 
-    weights: float32 [R, k], finite, 0 to leave one out. labels: float32 [R, k, C], NaN for none.
-    prior: float32 [C]. Returns the mean float32 [R, C] and bool [R, C], where no neighbour had a
+    weights: float32 [R, k], finite, 0 to leave one out.
+    labels: float32 [R, k, C], NaN for none.
+    prior: float32 [C].
+
+    Returns the mean float32 [R, C] and bool [R, C], where no neighbour had a
     label and the prior stands alone.
     """
     known = np.isfinite(labels)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Predictions:
     """Expected answers of M models to R prompts; every number is finite.
 
-    quality: float32 [R, M], 0 to 1. length: float32 [R, M], output tokens, at least 1.
+    quality: float32 [R, M], 0 to 1.
+    length: float32 [R, M], output tokens, at least 1.
     from_prior: bool [R, M], where the quality is the model's prior: nothing alike was labelled.
     """
 
@@ -30,8 +31,10 @@ class Predictions:
 class Prior:
     """Each model's mean quality and length over its labelled prompts.
 
-    What a decision uses when a predictor is late or fails. quality: float32 [M], 0 to 1; length:
-    float32 [M], output tokens.
+    What a decision uses when a predictor is late or fails.
+
+    quality: float32 [M], 0 to 1.
+    length: float32 [M], output tokens.
     """
 
     models: tuple[str, ...]

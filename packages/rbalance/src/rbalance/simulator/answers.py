@@ -13,14 +13,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rbalance.cluster import Cluster
-    from rbalance.simulator.outcome import Outcome
-    from rbalance.simulator.workload import Workload
+    from rbalance.simulator.outcome import SimulationOutcome
+    from rbalance.simulator.workload import SimulatedWorkload
     from rbalance.state.instance_state import InstanceState
 
 
 @dataclass(slots=True)
 class _Open:
-    """A request with answers under way. then: models still to be asked. heard: who answered."""
+    """A request with answers under way.
+
+    then: models still to be asked.
+    heard: who answered.
+    """
 
     then: list[int]
     lengths: NDArray[np.float32]
@@ -50,7 +54,7 @@ class Sending(NamedTuple):
 
 
 class Answers:
-    """Writes what it learns into an Outcome.
+    """Writes what it learns into a SimulationOutcome.
 
     Of answers at the same time the majority counts, each weighted by its model's predicted quality
     and right if its label is at least 1/2; of answers in turn, the last. Labels hold one answer of
@@ -58,7 +62,11 @@ class Answers:
     """
 
     def __init__(
-        self, cluster: Cluster, workload: Workload, outcome: Outcome, record_tpot: bool
+        self,
+        cluster: Cluster,
+        workload: SimulatedWorkload,
+        outcome: SimulationOutcome,
+        record_tpot: bool,
     ) -> None:
         self._tiers = cluster.instances
         self._model = [cluster.models.index(tier.model) for tier in self._tiers]

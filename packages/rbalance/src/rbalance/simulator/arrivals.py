@@ -57,7 +57,7 @@ def at_rate(arrivals: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trace:
+class ArrivalTrace:
     """Recorded traffic: float64 [N] seconds, the first at 0; float64 [N] tokens, NaN if unknown."""
 
     at: NDArray[np.float64]
@@ -65,7 +65,7 @@ class Trace:
     output_tokens: NDArray[np.float64]
 
 
-def read_trace(path: Path, n: int) -> Trace:
+def read_trace(path: Path, n: int) -> ArrivalTrace:
     """The first `n` requests of a trace file, by arrival; blank lines are skipped.
 
     Raises ValueError, with the number of the line, for a file of neither format.
@@ -73,7 +73,7 @@ def read_trace(path: Path, n: int) -> Trace:
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         rows = np.array(sorted(islice(_rows(file, path), n)), np.float64).reshape(-1, 3)
     at = rows[:, 0]
-    return Trace(at - at[:1], rows[:, 1], rows[:, 2])
+    return ArrivalTrace(at - at[:1], rows[:, 1], rows[:, 2])
 
 
 def _rows(file: Iterable[bytes], path: Path) -> Iterator[tuple[float, float, float]]:

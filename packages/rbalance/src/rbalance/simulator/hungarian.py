@@ -18,11 +18,10 @@ from rbalance.policies.policy import NO_INSTANCE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
-    from rbalance.policies.policy import Placements
-    from rbalance.policies.route_balance import RouteBalance
-    from rbalance.simulator.simulation import Gateway
-    from rbalance.simulator.workload import Workload
+    from rbalance.policies.batch import RequestBatch
+    from rbalance.policies.policy import Placements, WeightedPolicy
+    from rbalance.simulator.simulation import SimulatedGateway
+    from rbalance.simulator.workload import SimulatedWorkload
     from trcore import InstanceView
 
 MOST_ON_ONE = 4
@@ -30,11 +29,15 @@ _IMPOSSIBLE = -1e6
 _TIE = 1e-9
 
 
-class Agreement(msgspec.Struct, frozen=True, kw_only=True):
+class MatchingAgreement(msgspec.Struct, frozen=True, kw_only=True):
     """Shares of requests for which the matching chose otherwise: another instance, another model.
 
-    Instances of a model may be in the same state, so the second is what matters. quality_delta:
-    what the matching's answers would have scored more, by the labels, with a 95 % interval.
+    Instances of a model may be in the same state, so the second is what matters.
+
+    requests, batches: how many were compared.
+    instance_differs, model_differs: the two shares, 0 to 1.
+    quality_delta: what the matching's answers would have scored more, by the labels, with a 95 %
+        interval.
     """
 
     requests: int
@@ -50,14 +53,14 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
 class HungarianReplay:
     """`watch` is for Simulation's `decided`; `agreement` sums up."""
 
-    policy: RouteBalance
-    workload: Workload
+    policy: WeightedPolicy
+    workload: SimulatedWorkload
     batches: int = 0
     _instance: list[bool] = field(default_factory=list)
     _model: list[bool] = field(default_factory=list)
     _quality: list[float] = field(default_factory=list)
 
-    def watch(self, gateway: Gateway, rows: list[int], placements: Placements) -> None:
+    def watch(self, gateway: SimulatedGateway, rows: list[int], placements: Placements) -> None:
         """Match the same batch on the same view, and compare."""
         view = gateway.state.view
         best = matching(self.policy, self.workload.batch(rows), view)
@@ -71,10 +74,10 @@ class HungarianReplay:
             self._model.append(models[0] != models[1])
             self._quality.append(float(quality[models[1]] - quality[models[0]]))
 
-    def agreement(self) -> Agreement:
+    def agreement(self) -> MatchingAgreement:
         """Over all requests watched so far; at least one."""
         quality = mean_interval(np.array(self._quality))
-        return Agreement(
+        return MatchingAgreement(
             requests=len(self._quality),
             batches=self.batches,
             instance_differs=float(np.mean(self._instance)),
@@ -85,7 +88,7 @@ class HungarianReplay:
         )
 
 
-def matching(policy: RouteBalance, batch: Batch, view: InstanceView) -> NDArray[np.int32]:
+def matching(policy: WeightedPolicy, batch: RequestBatch, view: InstanceView) -> NDArray[np.int32]:
     """int32 [R]: the instances that together have the highest sum of scores; the view is restored.
 
     Each instance offers places: its k-th is scored as if k of the batch's mean requests had been
@@ -110,7 +113,7 @@ def matching(policy: RouteBalance, batch: Batch, view: InstanceView) -> NDArray[
 
 
 def _scores_by_place(
-    policy: RouteBalance, batch: Batch, view: InstanceView, places: int
+    policy: WeightedPolicy, batch: RequestBatch, view: InstanceView, places: int
 ) -> NDArray[np.float64]:
     """float64 [R, places, I]; a place loads its instance alone, so that maxima stay."""
     prompt = np.rint(batch.prompt_tokens.mean())
@@ -130,7 +133,7 @@ def _scores_by_place(
     return scores
 
 
-def _tie_break(batch: Batch, view: InstanceView, places: int) -> NDArray[np.float64]:
+def _tie_break(batch: RequestBatch, view: InstanceView, places: int) -> NDArray[np.float64]:
     """float64 [R, places, I]: next to nothing, the more the later the greedy way would take it."""
     turn = np.empty(len(view))
     turn[np.lexsort((view.last_assigned, view.running + view.waiting))] = np.arange(len(view))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class SimulatedAnswer:
     """One answer to be written: `key` is the caller's; tokens of the prompt and of the answer."""
 
     key: int
@@ -27,7 +27,7 @@ class Sequence:
     tokens: int
 
 
-class TokenEvent(NamedTuple):
+class SimulatedToken(NamedTuple):
     """`key`'s first token (`last` False) or its last; an answer of one token has both."""
 
     at: float
@@ -48,9 +48,9 @@ class SimulatedInstance:
         self._now = 0.0
         self._written = 0.0
         self._order = 0
-        self._waiting: deque[Sequence] = deque()
-        self._reading: deque[tuple[float, Sequence]] = deque()
-        self._decoding: list[tuple[float, int, Sequence]] = []
+        self._waiting: deque[SimulatedAnswer] = deque()
+        self._reading: deque[tuple[float, SimulatedAnswer]] = deque()
+        self._decoding: list[tuple[float, int, SimulatedAnswer]] = []
         self._kv = 0
 
     @property
@@ -73,7 +73,7 @@ class SimulatedInstance:
         for end, _, sequence in self._decoding:
             yield sequence.key, max(1, int(sequence.tokens - (end - self._written)))
 
-    def submit(self, sequence: Sequence, now: float) -> None:
+    def submit(self, sequence: SimulatedAnswer, now: float) -> None:
         """Take a request; `advance(now)` must have been called."""
         self._waiting.append(sequence)
         self._admit(now)
@@ -86,9 +86,9 @@ class SimulatedInstance:
             return self._now + (self._decoding[0][0] - self._written) * self._pace()
         return float("inf")
 
-    def advance(self, now: float) -> list[TokenEvent]:
+    def advance(self, now: float) -> list[SimulatedToken]:
         """Let time pass until `now`; what happened, in order."""
-        events: list[TokenEvent] = []
+        events: list[SimulatedToken] = []
         while (at := self.next_event()) <= now:
             self._now = max(at, self._now)
             if self._reading:
@@ -100,18 +100,18 @@ class SimulatedInstance:
         self._now = now
         return events
 
-    def _begin_decoding(self, events: list[TokenEvent]) -> None:
+    def _begin_decoding(self, events: list[SimulatedToken]) -> None:
         _, sequence = self._reading.popleft()
         self._order += 1
         end = self._written + sequence.tokens - 1
         heapq.heappush(self._decoding, (end, self._order, sequence))
-        events.append(TokenEvent(self._now, sequence.key, last=False))
+        events.append(SimulatedToken(self._now, sequence.key, last=False))
 
-    def _finish(self, events: list[TokenEvent]) -> None:
+    def _finish(self, events: list[SimulatedToken]) -> None:
         end, _, sequence = heapq.heappop(self._decoding)
         self._written = max(end, self._written)
         self._kv -= self._need(sequence)
-        events.append(TokenEvent(self._now, sequence.key, last=True))
+        events.append(SimulatedToken(self._now, sequence.key, last=True))
         if not self._decoding:
             self._written = 0.0  # keeps the counter's rounding from growing with the run's length
         self._admit(self._now)
@@ -127,7 +127,7 @@ class SimulatedInstance:
             ends = begins + sequence.prompt / self._tier.prefill_rate
             self._reading.append((ends, sequence))
 
-    def _need(self, sequence: Sequence) -> int:
+    def _need(self, sequence: SimulatedAnswer) -> int:
         return min(sequence.prompt + sequence.tokens, self._tier.kv_tokens)
 
     def _pace(self) -> float:

@@ -58,8 +58,10 @@ def make_pool(
 ) -> PromptPool:
     """The pool of the prompts for which every one of `models` has a score and a length.
 
-    share: to hold out, chosen by the prompts' text and `seed`. k: see `fit_knn`. advanced: called
-    with the number of prompts embedded since the last call; equal prompts are embedded once.
+    share: to hold out, chosen by the prompts' text and `seed`.
+    k: neighbours to average; None for the number with the least error.
+    advanced: called with the number of prompts embedded since the last call; equal prompts are
+        embedded once.
 
     Raises TrainingError: nothing is left on one of the two sides.
     """

@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False)
-class Outcome:
+class SimulationOutcome:
     """Arrays [N] by request: seconds, NaN where it never came to that.
 
-    dispatched: when it left for its first instance. first: its first token. finished: its last.
-    quality: of the answer that counts; NaN if there is none. usd: of all that was written for it.
-    model and instance: of the answer that counts, -1 without.
+    dispatched: when it left for its first instance.
+    first: its first token.
+    finished: its last.
+    quality: of the answer that counts; NaN if there is none.
+    usd: of all that was written for it.
+    model, instance: of the answer that counts, -1 without.
     """
 
     arrival: NDArray[np.float64]
@@ -40,7 +43,7 @@ class Outcome:
     tpot_rows: list[TpotRecord] = field(default_factory=list)
 
     @classmethod
-    def empty(cls, arrival: NDArray[np.float64]) -> Outcome:
+    def empty(cls, arrival: NDArray[np.float64]) -> SimulationOutcome:
         """Before anything happened."""
         n = len(arrival)
         return cls(
@@ -93,10 +96,16 @@ class Outcome:
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """Means over answered requests unless the name says otherwise.
 
-    e2e_s, ttft_s: from arrival. residual_s: from arrival to dispatch. usd: a request's. throughput:
-    requests a second, from the first arrival to the last token. mean_batch: requests a decision.
-    late: batches decided without predictions. rerouted, unusable: see Placements. policy_us: wall
-    clock of the policy's code for a request. model_share: of answers, by model.
+    e2e_s, ttft_s: from arrival.
+    residual_s: from arrival to dispatch.
+    usd: a request's.
+    throughput: requests a second, from the first arrival to the last token.
+    mean_batch: requests a decision.
+    late: batches decided without predictions.
+    rerouted: requests whose policy chose a model without an open instance.
+    unusable: predictions that were not finite.
+    policy_us: wall clock of the policy's code for a request.
+    model_share: of answers, by model.
     """
 
     requests: int

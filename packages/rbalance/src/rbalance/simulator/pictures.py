@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from rbalance.simulator.point import Row
+    from rbalance.simulator.point import SweepRow
 
 _GROUND = "#fbfbf8"
 _COLOURS = ("#c2410c", "#1d4ed8", "#15803d", "#7e22ce", "#0e7490", "#e2b714", "#7a7a7a", "#b08968")
 _MARKERS = "oPX^Ds*vh<>p"
 
 
-def frontier(rows: Sequence[Row], rate: float, path: Path) -> Path:
+def frontier(rows: Sequence[SweepRow], rate: float, path: Path) -> Path:
     """Quality over latency at one load, with 95 % intervals; a colour for each policy."""
     with _axes(path, f"quality and latency, λ = {rate:g} requests/s") as axis:
         for name, own in _by_policy(_at(rows, rate)).items():
@@ -42,13 +42,13 @@ def frontier(rows: Sequence[Row], rate: float, path: Path) -> Path:
     return path
 
 
-def radar(rows: Sequence[Row], rate: float, path: Path) -> Path:
+def radar(rows: Sequence[SweepRow], rate: float, path: Path) -> Path:
     """Quality, speed, cheapness and throughput of each policy's best-scoring point, best = 1."""
     best = {
         name: max(own, key=lambda row: row.figures.quality)
         for name, own in _by_policy(_at(rows, rate)).items()
     }
-    measures: dict[str, Callable[[Row], float]] = {
+    measures: dict[str, Callable[[SweepRow], float]] = {
         "quality": lambda row: row.figures.quality,
         "speed": lambda row: 1 / row.figures.e2e_s,
         "cheapness": lambda row: 1 / row.figures.usd,
@@ -67,26 +67,26 @@ def radar(rows: Sequence[Row], rate: float, path: Path) -> Path:
     return path
 
 
-def over_load(rows: Sequence[Row], path: Path) -> Path:
+def over_load(rows: Sequence[SweepRow], path: Path) -> Path:
     """Mean latency of every point over its load."""
     return _lines(rows, path, "latency over load", "mean end-to-end latency, s", _e2e)
 
 
-def overhead(rows: Sequence[Row], path: Path) -> Path:
+def overhead(rows: Sequence[SweepRow], path: Path) -> Path:
     """Time from arrival to dispatch over load: queueing for a decision, and the decision."""
     return _lines(rows, path, "what deciding costs", "arrival to dispatch, s", _residual)
 
 
-def _e2e(row: Row) -> float:
+def _e2e(row: SweepRow) -> float:
     return row.figures.e2e_s
 
 
-def _residual(row: Row) -> float:
+def _residual(row: SweepRow) -> float:
     return max(row.figures.residual_s, 1e-4)  # on a logarithmic axis
 
 
-def _lines(rows: Sequence[Row], path: Path, title: str, label: str, of: Any) -> Path:
-    curves: dict[str, list[Row]] = {}
+def _lines(rows: Sequence[SweepRow], path: Path, title: str, label: str, of: Any) -> Path:
+    curves: dict[str, list[SweepRow]] = {}
     for row in rows:
         curves.setdefault(f"{row.point.policy} {row.point.deployment}".strip(), []).append(row)
     with _axes(path, title, size=(9, 5)) as axis:
@@ -139,26 +139,26 @@ def _plain_ticks(axis: Any) -> None:
         axis.set_minor_formatter("{x:g}")
 
 
-def _at(rows: Sequence[Row], rate: float) -> list[Row]:
+def _at(rows: Sequence[SweepRow], rate: float) -> list[SweepRow]:
     return [row for row in rows if row.point.rate == rate]
 
 
-def _by_policy(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
+def _by_policy(rows: Sequence[SweepRow]) -> dict[str, list[SweepRow]]:
+    found: dict[str, list[SweepRow]] = {}
     for row in rows:
         found.setdefault(row.point.policy.partition(":")[0], []).append(row)
     return dict(sorted(found.items()))
 
 
-def _number(rows: Sequence[Row], name: str) -> int:
+def _number(rows: Sequence[SweepRow], name: str) -> int:
     return list(_by_policy(rows)).index(name)
 
 
-def _colour(rows: Sequence[Row], name: str) -> str:
+def _colour(rows: Sequence[SweepRow], name: str) -> str:
     return _COLOURS[_number(rows, name) % len(_COLOURS)]
 
 
-def _marker(rows: Sequence[Row], name: str) -> str:
+def _marker(rows: Sequence[SweepRow], name: str) -> str:
     return _MARKERS[_number(rows, name) % len(_MARKERS)]
 
 

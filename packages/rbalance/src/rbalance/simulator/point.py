@@ -11,9 +11,10 @@ import msgspec
 from rbalance.cluster import article_cluster, scaled
 from rbalance.errors import ConfigError
 from rbalance.labels.bootstrap import mean_interval
+from rbalance.policies.registry import Ingredients, PolicySpec
 from rbalance.simulator.arrivals import at_rate, gamma, poisson, read_trace
 from rbalance.simulator.outcome import Figures
-from rbalance.simulator.policy_registry import DEPLOYED, Ingredients, PolicySpec, open_policy
+from rbalance.simulator.policy_registry import DEPLOYED, open_policy
 from rbalance.simulator.scheduler import DEPLOYMENTS
 from rbalance.simulator.simulation import Simulation
 from rbalance.tpot.online import OnlineTpot
@@ -21,21 +22,23 @@ from rbalance.tpot.xgboost_tpot import XgboostTpot
 
 if TYPE_CHECKING:
     from rbalance.cluster import Cluster
-    from rbalance.simulator.baselines.labelled import Labelled
-    from rbalance.simulator.outcome import Outcome
+    from rbalance.labels.embedded_labels import Labelled
+    from rbalance.simulator.outcome import SimulationOutcome
     from rbalance.simulator.prompt_pool import PromptPool
-    from rbalance.simulator.workload import Workload
+    from rbalance.simulator.workload import SimulatedWorkload
     from rbalance.tpot.heads import TpotHeads
     from rbalance.tpot.model import TpotModel
 
 RESAMPLES = 1000
 
 
-class Point(msgspec.Struct, frozen=True, kw_only=True):
-    """What to run. policy: as `open_policy` reads it. deployment: of DEPLOYMENTS, "" for the usual.
+class SweepPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """What to run.
 
-    instances: in all, of the article's mix. trace: a file whose arrivals, brought to `rate`, and
-    lengths are taken instead; "" for none.
+    policy: as `open_policy` reads it.
+    deployment: of DEPLOYMENTS, "" for the usual.
+    instances: in all, of the article's mix.
+    trace: a file whose arrivals, brought to `rate`, and lengths are taken instead; "" for none.
     """
 
     policy: str
@@ -67,16 +70,16 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
         return self.deployment or DEPLOYED.get(PolicySpec.parse(self.policy).name, "instant")
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class SweepRow(msgspec.Struct, frozen=True, kw_only=True):
     """A point with its figures; intervals are 95 %, over requests."""
 
-    point: Point
+    point: SweepPoint
     figures: Figures
     e2e_interval: tuple[float, float]
     quality_interval: tuple[float, float]
 
 
-def workload_of(point: Point, pool: PromptPool, cluster: Cluster) -> Workload:
+def workload_of(point: SweepPoint, pool: PromptPool, cluster: Cluster) -> SimulatedWorkload:
     """The same for every policy at a rate. Raises ConfigError for a file that is no trace."""
     if not point.trace:
         make = gamma if point.arrivals == "gamma" else poisson
@@ -90,7 +93,10 @@ def workload_of(point: Point, pool: PromptPool, cluster: Cluster) -> Workload:
 
 
 def ingredients(pool: PromptPool, cluster: Cluster, heads: TpotHeads | None = None) -> Ingredients:
-    """What policies are made of on a simulated cluster. heads: for tpot=xgboost."""
+    """What policies are made of on a simulated cluster.
+
+    heads: for tpot=xgboost.
+    """
     tiers = cluster.instances
 
     def tpot(kind: str) -> TpotModel | None:
@@ -110,7 +116,9 @@ def _labelled(pool: PromptPool, cluster: Cluster) -> Labelled:
     return pool.labelled(cluster)
 
 
-def run_point(point: Point, pool: PromptPool, heads: TpotHeads | None = None) -> Outcome:
+def run_point(
+    point: SweepPoint, pool: PromptPool, heads: TpotHeads | None = None
+) -> SimulationOutcome:
     """Simulate it on the article's cluster, the pool's four models cheapest first.
 
     Raises ConfigError.
@@ -123,13 +131,13 @@ def run_point(point: Point, pool: PromptPool, heads: TpotHeads | None = None) ->
     return Simulation(cluster, workload, policies, DEPLOYMENTS[point.deployed]).run()
 
 
-def row_of(point: Point, outcome: Outcome) -> Row:
+def row_of(point: SweepPoint, outcome: SimulationOutcome) -> SweepRow:
     """Summed up."""
     done = outcome.finished == outcome.finished  # not NaN
     e2e, quality = (
         mean_interval(values[done], RESAMPLES) for values in (outcome.e2e, outcome.quality)
     )
-    return Row(
+    return SweepRow(
         point=point,
         figures=outcome.summary(),
         e2e_interval=(e2e.low, e2e.high),

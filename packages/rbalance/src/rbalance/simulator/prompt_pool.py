@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rbalance.errors import ArtefactError, ConfigError
+from rbalance.labels.embedded_labels import Labelled
 from rbalance.predict.predictions import Predictions, Prior
-from rbalance.simulator.baselines.labelled import Labelled
-from rbalance.simulator.workload import MAX_TOKENS, Workload
+from rbalance.simulator.workload import MAX_TOKENS, SimulatedWorkload
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,9 +25,13 @@ _VERSION = 1
 class PromptPool:
     """N held-out prompts with predictions, and the K training prompts that these came from.
 
-    models: M names, columns of everything. prompt: int32 [N], tokens. length: float32 [N, M], true
-    output tokens; quality: float32 [N, M], true scores. vectors: float32 [N, D]. train_*: the same
-    of the training prompts, and their categories.
+    models: M names, columns of everything.
+    prompt: int32 [N], tokens.
+    length: float32 [N, M], true output tokens.
+    quality: float32 [N, M], true scores.
+    vectors: float32 [N, D].
+    train_prompt, train_length, train_quality, train_vectors: the same of the training prompts.
+    train_category: their categories.
     """
 
     models: tuple[str, ...]
@@ -43,7 +47,9 @@ class PromptPool:
     train_vectors: NDArray[np.float32]
     train_category: tuple[str, ...]
 
-    def workload(self, arrival: NDArray[np.float64], cluster: Cluster, seed: int = 0) -> Workload:
+    def workload(
+        self, arrival: NDArray[np.float64], cluster: Cluster, seed: int = 0
+    ) -> SimulatedWorkload:
         """A request for each arrival: prompts in random order, again from the start when used up.
 
         Raises ConfigError: the cluster has a model without labels.
@@ -55,7 +61,7 @@ class PromptPool:
         row = np.concatenate(orders)[: len(arrival)] if orders else np.empty(0, np.intp)
         pick = np.ix_(row, columns)
         known = self.predictions
-        return Workload(
+        return SimulatedWorkload(
             arrival=arrival,
             prompt=self.prompt[row],
             length=np.clip(np.rint(self.length[pick]), 1, MAX_TOKENS).astype(np.int32),

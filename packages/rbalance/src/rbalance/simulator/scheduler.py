@@ -35,10 +35,14 @@ class DecisionTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
-    """See BatchQueue for sizing and deciders.
+    """A deployment: its batches and how long they take.
 
+    sizing: when a batch starts, and how large it may be.
+    time: how long a batch takes to decide.
+    deciders: batches decided at once.
     timeout_s: since a batch's first arrival; what is not decided then is decided without
-    predictions. measured: the policy's own code counts too, by the wall clock.
+        predictions.
+    measured: the policy's own code counts too, by the wall clock.
     """
 
     sizing: BatchSizing

@@ -17,30 +17,28 @@ from rbalance.decide.slo_controller import SloController
 from rbalance.errors import ConfigError
 from rbalance.policies.policy import NO_INSTANCE
 from rbalance.simulator.answers import Answers
-from rbalance.simulator.instance import Sequence, SimulatedInstance
-from rbalance.simulator.outcome import Outcome
+from rbalance.simulator.instance import SimulatedAnswer, SimulatedInstance
+from rbalance.simulator.outcome import SimulationOutcome
 from rbalance.state.instance_state import InstanceState
 from rbalance.state.telemetry import Telemetry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from collections.abc import Sequence as Many
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from rbalance.cluster import Cluster
     from rbalance.decide.slo_controller import SloSettings
-    from rbalance.policies.policy import Placements, Policy
-    from rbalance.policies.route_balance import RouteBalance
+    from rbalance.policies.policy import Placements, Policy, WeightedPolicy
     from rbalance.simulator.scheduler import Scheduler
-    from rbalance.simulator.workload import Workload
+    from rbalance.simulator.workload import SimulatedWorkload
 
 TELEMETRY_S = 0.2
 SLO_EVERY_S = 1.0
 
 
-class Gateway:
+class SimulatedGateway:
     """One of those that share the instances: what it knows, waits for and decides by."""
 
     def __init__(self, state: InstanceState, policy: Policy, scheduler: Scheduler) -> None:
@@ -51,30 +49,31 @@ class Gateway:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Control:
+class SloControl:
     """An SLO controller that sets the weights of `policy` every second."""
 
     settings: SloSettings
-    policy: RouteBalance
+    policy: WeightedPolicy
 
 
 class Simulation:
-    """One run over a workload. policies: one for each gateway; requests go to them in turn.
+    """One run over a workload.
 
-    record_tpot: keep a row for each answer, to train TPOT heads with. decided: called with each
-    decision before it takes effect, as (gateway, rows, placements).
+    policies: one for each gateway; requests go to them in turn.
+    record_tpot: keep a row for each answer, to train TPOT heads with.
+    decided: called with each decision before it takes effect, as (gateway, rows, placements).
     """
 
     def __init__(
         self,
         cluster: Cluster,
-        workload: Workload,
-        policies: Many[Policy],
+        workload: SimulatedWorkload,
+        policies: Sequence[Policy],
         scheduler: Scheduler,
         *,
-        control: Control | None = None,
+        control: SloControl | None = None,
         record_tpot: bool = False,
-        decided: Callable[[Gateway, list[int], Placements], None] | None = None,
+        decided: Callable[[SimulatedGateway, list[int], Placements], None] | None = None,
     ) -> None:
         """Raises ConfigError: no policy, or no instance."""
         if not cluster.instances:
@@ -88,9 +87,10 @@ class Simulation:
         self._versions = [0] * len(self._instances)
         typical = workload.prior.length.tolist()
         self.gateways = [
-            Gateway(InstanceState(cluster, typical), policy, scheduler) for policy in policies
+            SimulatedGateway(InstanceState(cluster, typical), policy, scheduler)
+            for policy in policies
         ]
-        self.outcome = Outcome.empty(workload.arrival)
+        self.outcome = SimulationOutcome.empty(workload.arrival)
         self._answers = Answers(cluster, workload, self.outcome, record_tpot)
         self._control = control
         self._slo = SloController(control.settings) if control else None
@@ -99,7 +99,7 @@ class Simulation:
         self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = 0
 
-    def run(self) -> Outcome:
+    def run(self) -> SimulationOutcome:
         """Until every request has ended."""
         self._at(self._arrival[0], self._arrive, 0)
         self._at(0.0, self._poll)
@@ -121,7 +121,7 @@ class Simulation:
         if row + 1 < len(self._arrival):
             self._at(self._arrival[row + 1], self._arrive, row + 1)
 
-    def _start_batches(self, now: float, gateway: Gateway) -> None:
+    def _start_batches(self, now: float, gateway: SimulatedGateway) -> None:
         while rows := gateway.queue.take(now):
             done = now + self._scheduler.time.seconds(len(rows))
             deadline = max(now, self._arrival[rows[0]] + self._scheduler.timeout_s)
@@ -134,11 +134,11 @@ class Simulation:
             gateway.wake_at = due
             self._at(due, self._wake, gateway)
 
-    def _wake(self, now: float, gateway: Gateway) -> None:
+    def _wake(self, now: float, gateway: SimulatedGateway) -> None:
         gateway.wake_at = math.inf
         self._start_batches(now, gateway)
 
-    def _decide(self, now: float, gateway: Gateway, rows: list[int], late: bool) -> None:
+    def _decide(self, now: float, gateway: SimulatedGateway, rows: list[int], late: bool) -> None:
         gateway.state.refresh(now)
         batch = self._workload.batch(rows, late)
         began = time.perf_counter()
@@ -158,7 +158,7 @@ class Simulation:
     def _dispatch(
         self,
         now: float,
-        gateway: Gateway,
+        gateway: SimulatedGateway,
         rows: list[int],
         placements: Placements,
         lengths: NDArray[np.float32],
@@ -174,11 +174,11 @@ class Simulation:
         gateway.queue.decided(gateway.state.congested())
         self._start_batches(now, gateway)
 
-    def _send(self, now: float, gateway: Gateway, row: int, instance: int) -> None:
+    def _send(self, now: float, gateway: SimulatedGateway, row: int, instance: int) -> None:
         key, prompt, tokens, predicted = self._answers.send(now, gateway.state, row, instance)
         gateway.state.dispatch(key, instance, prompt, predicted, now)
         self._advance(now, instance)
-        self._instances[instance].submit(Sequence(key, prompt, tokens), now)
+        self._instances[instance].submit(SimulatedAnswer(key, prompt, tokens), now)
         self._schedule(instance)
 
     def _schedule(self, instance: int) -> None:
@@ -202,9 +202,9 @@ class Simulation:
                 continue
             tokens = self._answers.tokens_of(key)
             gateway.state.progress(key, tokens, at)
-            flight = gateway.state.release(key, at)
-            if flight is not None and tokens > 1:
-                gateway.policy.observe(instance, tokens - 1, at - flight.first_at, at)
+            request = gateway.state.release(key, at)
+            if request is not None and tokens > 1:
+                gateway.policy.observe(instance, tokens - 1, at - request.first_at, at)
             follower = self._answers.last_token(key, at, gateway.state)
             if follower is not None:
                 self._at(at, self._send, gateway, row, follower)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rbalance.errors import ArtefactError
-from rbalance.simulator.point import Point, Row, row_of, run_point
+from rbalance.simulator.point import SweepPoint, SweepRow, row_of, run_point
 from rbalance.simulator.prompt_pool import PromptPool
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _pool: PromptPool
 _heads: TpotHeads | None
 
 
-def read_rows(folder: Path) -> list[Row]:
+def read_rows(folder: Path) -> list[SweepRow]:
     """What has been run so far. A last line cut off, as by a kill, is left out.
 
     Raises ArtefactError for other lines that are no rows.
@@ -40,7 +40,7 @@ def read_rows(folder: Path) -> list[Row]:
         if not line.strip():
             continue
         try:
-            rows.append(msgspec.json.decode(line, type=Row))
+            rows.append(msgspec.json.decode(line, type=SweepRow))
         except msgspec.DecodeError as error:
             if number == len(lines):
                 break
@@ -49,11 +49,12 @@ def read_rows(folder: Path) -> list[Row]:
 
 
 def run_sweep(
-    points: Iterable[Point], folder: Path, jobs: int, heads: Path | None = None
-) -> Iterator[Row]:
+    points: Iterable[SweepPoint], folder: Path, jobs: int, heads: Path | None = None
+) -> Iterator[SweepRow]:
     """Yield the rows that were not there yet as they are done, each of them written before.
 
-    folder: holds the pool. heads: a folder that `rbalance fit-tpot` wrote, for tpot=xgboost.
+    folder: holds the pool.
+    heads: a folder that `rbalance fit-tpot` wrote, for tpot=xgboost.
     """
     done = {row.point for row in read_rows(folder)}
     left = [point for point in dict.fromkeys(points) if point not in done]
@@ -95,5 +96,5 @@ def _open(pool: Path, heads: Path | None) -> None:
         _heads = load_heads(heads)
 
 
-def _run(point: Point) -> Row:
+def _run(point: SweepPoint) -> SweepRow:
     return row_of(point, run_point(point, _pool, _heads))

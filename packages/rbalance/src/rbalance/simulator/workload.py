@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rbalance.errors import ConfigError
-from rbalance.policies.batch import Batch
+from rbalance.policies.batch import RequestBatch
 from rbalance.predict.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -17,19 +17,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rbalance.predict.predictions import Prior
-    from rbalance.simulator.arrivals import Trace
+    from rbalance.simulator.arrivals import ArrivalTrace
 
 MAX_TOKENS = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Workload:
+class SimulatedWorkload:
     """N requests for M models, in order of arrival.
 
-    arrival: float64 [N], seconds. prompt: int32 [N], tokens. length: int32 [N, M], tokens that each
-    model's answer has, and quality: float32 [N, M], 0 to 1, its score: nobody knows them before.
-    predictions: N rows. vectors: float32 [N, D], None where no policy needs them. row: int [N],
-    each request's prompt in the pool it was drawn from.
+    arrival: float64 [N], seconds.
+    prompt: int32 [N], tokens.
+    length: int32 [N, M], tokens that each model's answer has; nobody knows them before.
+    quality: float32 [N, M], 0 to 1, its score; nobody knows it before.
+    predictions: N rows.
+    vectors: float32 [N, D], None where no policy needs them.
+    row: int [N], each request's prompt in the pool it was drawn from.
     """
 
     arrival: NDArray[np.float64]
@@ -51,7 +54,7 @@ class Workload:
     def __len__(self) -> int:
         return len(self.arrival)
 
-    def batch(self, rows: Sequence[int], late: bool = False) -> Batch:
+    def batch(self, rows: Sequence[int], late: bool = False) -> RequestBatch:
         """Some requests as a policy sees them; late: predictions and vectors did not come."""
         at = np.asarray(rows, np.intp)
         known = self.predictions
@@ -60,7 +63,7 @@ class Workload:
             if late
             else Predictions(known.quality[at], known.length[at], known.from_prior[at])
         )
-        return Batch(
+        return RequestBatch(
             prompt_tokens=self.prompt[at],
             max_tokens=np.full(len(at), MAX_TOKENS, np.int32),
             needs=np.zeros(len(at), np.uint32),
@@ -68,7 +71,7 @@ class Workload:
             vectors=None if late or self.vectors is None else self.vectors[at],
         )
 
-    def with_lengths_of(self, trace: Trace) -> Workload:
+    def with_lengths_of(self, trace: ArrivalTrace) -> SimulatedWorkload:
         """The same requests with a trace's prompts and answers in place of their own.
 
         Each answer keeps its ratio to the mean over models, and so does each prediction. Requests

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Flight:
+class DispatchedRequest:
     """One request on one instance; `left` are the output tokens still counted as pending."""
 
     instance: int
@@ -37,11 +37,12 @@ class Flight:
 
 
 class InFlight:
-    """Accounts of `capacity` instances: int64 arrays [capacity], requests or tokens.
+    """Accounts of `capacity` instances: int64 arrays [capacity], requests or tokens. One thread
+    at a time.
 
-    waiting: dispatched, no token seen yet; their prompts make `pending_prefill`. running: writing;
-    they hold `context` tokens, `written` of them their own. pending_decode: tokens that both kinds
-    are expected to write yet. One thread at a time.
+    waiting: dispatched, no token seen yet; their prompts make `pending_prefill`.
+    running: writing; they hold `context` tokens, `written` of them their own.
+    pending_decode: tokens that both kinds are expected to write yet.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -51,16 +52,16 @@ class InFlight:
         self.pending_decode = np.zeros(capacity, np.int64)
         self.context = np.zeros(capacity, np.int64)
         self.written = np.zeros(capacity, np.int64)
-        self._flights: dict[Hashable, Flight] = {}
+        self._requests: dict[Hashable, DispatchedRequest] = {}
         # in order of dispatch and of first token: the first is the oldest
-        self._waiting: list[dict[Hashable, Flight]] = [{} for _ in range(capacity)]
-        self._running: list[dict[Hashable, Flight]] = [{} for _ in range(capacity)]
+        self._waiting: list[dict[Hashable, DispatchedRequest]] = [{} for _ in range(capacity)]
+        self._running: list[dict[Hashable, DispatchedRequest]] = [{} for _ in range(capacity)]
 
     def __len__(self) -> int:
-        return len(self._flights)
+        return len(self._requests)
 
     def __contains__(self, key: Hashable) -> bool:
-        return key in self._flights
+        return key in self._requests
 
     def dispatch(
         self, key: Hashable, instance: int, prompt: int, predicted: float, now: float
@@ -69,58 +70,60 @@ class InFlight:
 
         Raises ValueError: the key is in flight already.
         """
-        if key in self._flights:
+        if key in self._requests:
             raise ValueError(f"request {key!r} is in flight already")
         tokens = max(1, math.ceil(predicted))
-        flight = Flight(instance, prompt, tokens, now, left=tokens)
-        self._flights[key] = self._waiting[instance][key] = flight
+        request = DispatchedRequest(instance, prompt, tokens, now, left=tokens)
+        self._requests[key] = self._waiting[instance][key] = request
         self.waiting[instance] += 1
         self.pending_prefill[instance] += prompt
         self.pending_decode[instance] += tokens
 
-    def progress(self, key: Hashable, written: int, now: float) -> tuple[Flight, int] | None:
+    def progress(
+        self, key: Hashable, written: int, now: float
+    ) -> tuple[DispatchedRequest, int] | None:
         """It has written so many tokens in all; returned with how many of them are news.
 
         None, and nothing happens, for no more than before or an unknown key. While it runs at least
         one token is left, however wrong the prediction was.
         """
-        flight = self._flights.get(key)
-        if flight is None or written <= flight.written:
+        request = self._requests.get(key)
+        if request is None or written <= request.written:
             return None
-        at = flight.instance
-        if not flight.running:
+        at = request.instance
+        if not request.running:
             del self._waiting[at][key]
-            self._running[at][key] = flight
-            flight.first_at = now
+            self._running[at][key] = request
+            request.first_at = now
             self.waiting[at] -= 1
             self.running[at] += 1
-            self.pending_prefill[at] -= flight.prompt
-            self.context[at] += flight.prompt
-        gained = written - flight.written
+            self.pending_prefill[at] -= request.prompt
+            self.context[at] += request.prompt
+        gained = written - request.written
         self.context[at] += gained
         self.written[at] += gained
-        left = max(1, flight.predicted - written)
-        self.pending_decode[at] += left - flight.left
-        flight.left, flight.written = left, written
-        return flight, gained
+        left = max(1, request.predicted - written)
+        self.pending_decode[at] += left - request.left
+        request.left, request.written = left, written
+        return request, gained
 
-    def release(self, key: Hashable) -> Flight | None:
+    def release(self, key: Hashable) -> DispatchedRequest | None:
         """It has ended, well or badly; None if it isn't in flight, as after an earlier release."""
-        flight = self._flights.pop(key, None)
-        if flight is None:
+        request = self._requests.pop(key, None)
+        if request is None:
             return None
-        at = flight.instance
-        self.pending_decode[at] -= flight.left
-        if flight.running:
+        at = request.instance
+        self.pending_decode[at] -= request.left
+        if request.running:
             del self._running[at][key]
             self.running[at] -= 1
-            self.context[at] -= flight.prompt + flight.written
-            self.written[at] -= flight.written
+            self.context[at] -= request.prompt + request.written
+            self.written[at] -= request.written
         else:
             del self._waiting[at][key]
             self.waiting[at] -= 1
-            self.pending_prefill[at] -= flight.prompt
-        return flight
+            self.pending_prefill[at] -= request.prompt
+        return request
 
     def keys_on(self, instance: int) -> tuple[Hashable, ...]:
         """The requests in flight on an instance."""
@@ -128,13 +131,13 @@ class InFlight:
 
     def oldest_waiting(self) -> NDArray[np.float64]:
         """float64 [capacity]: when each one's oldest waiting request was dispatched, NaN if none"""
-        return np.array([_oldest(flights) for flights in self._waiting])
+        return np.array([_oldest(requests) for requests in self._waiting])
 
     def oldest_running(self) -> NDArray[np.float64]:
         """float64 [capacity]: when each one's oldest running request was dispatched, NaN if none"""
-        return np.array([_oldest(flights) for flights in self._running])
+        return np.array([_oldest(requests) for requests in self._running])
 
 
-def _oldest(flights: dict[Hashable, Flight]) -> float:
-    first = next(iter(flights.values()), None)
+def _oldest(requests: dict[Hashable, DispatchedRequest]) -> float:
+    first = next(iter(requests.values()), None)
     return math.nan if first is None else first.dispatched_at

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rbalance.cluster import Cluster, Tier
-    from rbalance.state.in_flight import Flight
+    from rbalance.state.in_flight import DispatchedRequest
 
 TYPICAL_TOKENS = 256.0
 """Expected of another gateway's request where no prior is known."""
@@ -48,8 +48,10 @@ class InstanceState:
         stale_s: float = 1.0,
         forget_s: float = 10.0,
     ) -> None:
-        """typical_tokens: by model, in the cluster's order; None: 256 each. capacity: None: as many
-        as the cluster has. Raises ConfigError if they are fewer, or none.
+        """typical_tokens: by model, in the cluster's order; None: 256 each.
+        capacity: None: as many as the cluster has.
+
+        Raises ConfigError: room for fewer instances than the cluster has, or for none.
         """
         given = cluster.instances
         capacity = len(given) if capacity is None else capacity
@@ -76,7 +78,9 @@ class InstanceState:
             self.add(tier)
 
     def add(self, tier: Tier, shared_with: int | None = None) -> int:
-        """Open a new instance; its number. shared_with: one whose server it stands for too.
+        """Open a new instance; its number.
+
+        shared_with: one whose server it stands for too.
 
         Raises ConfigError: no number is free, a model that the cluster did not have, or nothing to
         share with.
@@ -148,31 +152,31 @@ class InstanceState:
         known = self.in_flight.progress(key, written, now)
         if known is None:
             return
-        flight, gained = known
-        members = self._servers.members(flight.instance)
+        request, gained = known
+        members = self._servers.members(request.instance)
         if gained == written:
-            waited = now - flight.dispatched_at
+            waited = now - request.dispatched_at
             self._activity.add(
-                members, now, read=flight.prompt, written=written, ttft_s=waited, ttft_n=1
+                members, now, read=request.prompt, written=written, ttft_s=waited, ttft_n=1
             )
         else:
             self._activity.add(members, now, written=gained)
-        self._write_server(flight.instance)
+        self._write_server(request.instance)
 
-    def release(self, key: Hashable, now: float) -> Flight | None:
+    def release(self, key: Hashable, now: float) -> DispatchedRequest | None:
         """It has ended: complete, failed or aborted. Again, or an unknown key: None."""
-        flight = self.in_flight.release(key)
-        if flight is None:
+        request = self.in_flight.release(key)
+        if request is None:
             return None
-        members = self._servers.members(flight.instance)
-        seconds = now - flight.first_at
-        if flight.written > 1 and seconds > 0:
-            tpot = seconds / (flight.written - 1)
+        members = self._servers.members(request.instance)
+        seconds = now - request.first_at
+        if request.written > 1 and seconds > 0:
+            tpot = seconds / (request.written - 1)
             self._activity.add(members, now, finished=1, tpot_s=tpot, tpot_n=1)
         else:
             self._activity.add(members, now, finished=1)
-        self._write_server(flight.instance)
-        return flight
+        self._write_server(request.instance)
+        return request
 
     def report(self, instance: int, told: Telemetry, now: float) -> None:
         """A reading of its server's own figures; the view has it from the next `refresh` on."""

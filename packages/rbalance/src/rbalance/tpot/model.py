@@ -18,8 +18,9 @@ class TpotQuery:
     """What a batch's decision knows of I instances at `now` (seconds of any monotonic clock).
 
     state: float32 [I, 17], columns as in rbalance.tpot.features.STATE_FEATURES, NaN for unknown.
-    prompt: tokens of the batch's mean prompt. predicted: float32 [I], output tokens that the
-    batch's mean request is expected to take on that instance.
+    prompt: tokens of the batch's mean prompt.
+    predicted: float32 [I], output tokens that the batch's mean request is expected to take on that
+        instance.
     """
 
     state: NDArray[np.float32]

@@ -54,7 +54,7 @@ class OnlineTpot:
         self._at = np.full_like(self._prior, -np.inf)
 
     def place(self, instance: int, tier: Tier) -> None:
-        """See TpotModel."""
+        """A new instance has that number: nothing is known of it but its tier."""
         self._prior[instance] = tier.tpot_s
         self._seconds[instance] = self._tokens[instance] = 0.0
         self._at[instance] = -np.inf

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 class TpotRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One request on an instance of `tier` (a model on a kind of GPU).
 
-    prompt: tokens; predicted: tokens expected of the answer then; tpot_s: seconds from its first
-    token to its last, divided by the tokens after the first.
+    prompt: tokens.
+    predicted: tokens expected of the answer then.
+    tpot_s: seconds from its first token to its last, divided by the tokens after the first.
     """
 
     tier: Annotated[str, Meta(min_length=1)]

@@ -28,7 +28,7 @@ class StaticTpot:
         self._prior = checked_prior(prior_s)
 
     def place(self, instance: int, tier: Tier) -> None:
-        """See TpotModel."""
+        """A new instance has that number: nothing is known of it but its tier."""
         self._prior[instance] = tier.tpot_s
 
     def seconds(self, query: TpotQuery) -> NDArray[np.float64]:

@@ -36,7 +36,7 @@ class XgboostTpot:
         self._assign_heads()
 
     def place(self, instance: int, tier: Tier) -> None:
-        """See TpotModel."""
+        """A new instance has that number: nothing is known of it but its tier."""
         self._check(instance, tier.name)
         self._tiers[instance] = tier.name
         self._assign_heads()

@@ -25,3 +25,5 @@ from trcore._core.simulation import SearchedThresholds as SearchedThresholds
 from trcore._core.simulation import Simulated as Simulated
 from trcore._core.simulation import search_thresholds as search_thresholds
 from trcore._core.simulation import simulate as simulate
+from trcore._core.why_not import WhyNot as WhyNot
+from trcore._core.why_not import why_not as why_not

@@ -23,10 +23,12 @@ class AssignRules:
     ) -> None:
         """``prior_quality`` and ``prior_length`` (tokens, above 0), [M], replace bad predictions.
 
-        quality_norm: ``"minmax"`` maps a request's qualities to 0..1 over its candidates. order:
-        ``"lpt"``, longest processing time first: by the predicted length, mean over all models,
-        descending, equal ones as they came. on_no_candidate: what becomes of a request whose
-        ceilings no instance meets. ValueError names the argument.
+        quality_norm: ``"minmax"`` maps a request's qualities to 0..1 over its candidates.
+        order: ``"lpt"``, longest processing time first: by the predicted length, mean over all
+            models, descending, equal ones as they came.
+        on_no_candidate: what becomes of a request whose ceilings no instance meets.
+
+        ValueError names the argument.
         """
     @property
     def models(self) -> int:
@@ -70,6 +72,8 @@ def assign(
     max_seconds: NDArray[np.float64] | None = None,
     terms: NDArray[np.float64] | None = None,
     scores: NDArray[np.float64] | None = None,
+    usd: NDArray[np.float64] | None = None,
+    seconds: NDArray[np.float64] | None = None,
     commit: bool = True,
 ) -> Assigned:
     """Give each request of a batch to the instance with the best score, one after another.
@@ -85,19 +89,28 @@ def assign(
     ``tokens``, which the next request sees.
 
     Candidates: healthy, not draining, window holds prompt + ``max_tokens``, all capabilities
-    needed, allowed, and within the ceilings. Of those that lack only the last, ``on_no_candidate``
-    may take the cheapest or fastest; scores are then over them all.
+    needed, allowed, and within the ceilings; `why_not` names what isn't so. Of those that lack only
+    the last, ``on_no_candidate`` may take the cheapest or fastest; scores are then over them all.
 
     weights: (w_qual, w_cost, w_lat), each 0 or more, sum 1 to within 1e-6; or one row for each
-    request, float64 [R, 3]. prompt_tokens [R] 0 or more, max_tokens [R] 1 or more. quality, length
-    [R, M]: predictions by model; NaN or infinite: the prior. needs [R]: capability bits. models
-    [R, M], instances [R, I]: False is not allowed. max_usd, max_seconds [R]: ceilings on C and T,
-    0 or more, may be infinite. commit False: leave the view as it is.
+        request, float64 [R, 3].
+    prompt_tokens [R]: 0 or more.
+    max_tokens [R]: 1 or more.
+    quality, length [R, M]: predictions by model; NaN or infinite: the prior.
+    needs [R]: capability bits.
+    models [R, M], instances [R, I]: False is not allowed.
+    max_usd, max_seconds [R]: ceilings on C and T, 0 or more, may be infinite.
+    commit: False: leave the view as it is.
 
-    Written: chosen [R], -1: none. tokens [R]: what was added to ``pending_decode``, L rounded to
-    whole tokens (half to even), 0: none; give it back with `InstanceView.add`. terms [R, 6]: the
-    chosen one's quality, cost and latency terms without weights, score, USD, seconds; NaN: none.
+    Written:
+
+    chosen [R]: -1: none.
+    tokens [R]: what was added to ``pending_decode``, L rounded to whole tokens (half to even), 0:
+        none; give it back with `InstanceView.add`.
+    terms [R, 6]: the chosen one's quality, cost and latency terms without weights, score, USD,
+        seconds; NaN: none.
     scores [R, I]: -inf for those that were no candidates.
+    usd, seconds [R, I]: C and T at every instance, NaN where it is closed or has no room.
 
     Arrays have exactly these types and are contiguous; those read must not change meanwhile. All is
     checked before anything is written; ValueError names the argument, or the column of an open row.

@@ -60,19 +60,21 @@ def solve(
     complete in the same quantum all do so before any starts; then each idle model where ``B[i]``
     requests wait takes all that wait.
 
-    P: [M, M], rows sum to 1. C: [M, M], 0 or more, not necessarily whole. L: for each model the
-    seconds of a step by batch size 1, 2, ...; the last value holds beyond. N: 1 or more. B: [M],
-    1 to N each, sum(B - 1) < N.
-
+    P: [M, M], rows sum to 1.
+    C: [M, M], 0 or more, not necessarily whole.
+    L: for each model the seconds of a step by batch size 1, 2, ...; the last value holds beyond.
+    N: 1 or more.
+    B: [M], 1 to N each, sum(B - 1) < N.
     quantum: seconds that times are rounded to (each at least one). None: the coarsest that divides
-    the shortest step into 1 to 64 and changes no step by more than 0.1 %, else the one of those
-    that changes them least; 0.3 % and 1 % while the chain has more than `max_states` states.
-    exclusive: the models share one device, so one runs at a time; when it is
-    free, the models that may start take turns, beginning after the one that ran last.
+        the shortest step into 1 to 64 and changes no step by more than 0.1 %, else the one of those
+        that changes them least; 0.3 % and 1 % while the chain has more than `max_states` states.
+    exclusive: the models share one device, so one runs at a time; when it is free, the models that
+        may start take turns, beginning after the one that ran last.
 
     Throughput is right to 9 digits for the given quantum. Runs with the GIL released.
 
-    ValueError names the argument that is wrong. StateSpaceTooLargeError: use `simulate`.
+    ValueError names the argument that is wrong.
+    StateSpaceTooLargeError: use `simulate`.
     ReducibleChainError: more than one recurrent class, as with two models that keep what they get.
     """
 

@@ -34,9 +34,10 @@ class PeerRing:
     def attach(name: str) -> PeerRing:
         """A ring that another process created, to push only. ``name`` is the creator's ``name``.
 
-        FileNotFoundError: no such segment. ConnectionRefusedError: its creator is dead or in
-        another pid namespace. ValueError: no ring, or one of another trcore version. RuntimeError:
-        64 living producers already.
+        FileNotFoundError: no such segment.
+        ConnectionRefusedError: its creator is dead or in another pid namespace.
+        ValueError: no ring, or one of another trcore version.
+        RuntimeError: 64 living producers already.
         """
     def push(self, record: Buffer) -> bool:
         """Add one record (contiguous bytes); False if there is no room now.

@@ -55,10 +55,12 @@ def simulate(
     C, L, N (up to 2**20), B as for `solve`.
 
     tokens: how many to commit in the measured part, after 1/8 as many that aren't counted; it ends
-    sooner, after 64 steps for each of them, where hardly any are committed. exclusive: one model
-    runs at a time. turns: which one when several may: ``"oldest"``, the one whose first request
-    has waited longest, or ``"next"``, in turn, as `solve` does. extend: seconds, one number or
-    [M], for each token that was committed since the request's last step at the model, but one.
+        sooner, after 64 steps for each of them, where hardly any are committed.
+    exclusive: one model runs at a time.
+    turns: which one when several may: ``"oldest"``, the one whose first request has waited longest,
+        or ``"next"``, in turn, as `solve` does.
+    extend: seconds, one number or [M], for each token that was committed since the request's last
+        step at the model, but one.
 
     A request's n-th step is routed by a draw that depends on (seed, request, n) alone: different B
     see the same random numbers. Runs with the GIL released. ValueError names the argument.

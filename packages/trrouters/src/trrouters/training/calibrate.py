@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trrouters.training.algorithms import ALGORITHMS
 from trrouters.training.ranking import float32_beside, threshold_at_rate
+from trrouters.training.trained_algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class CalibratedThreshold:
     """A threshold and what it does on the rows it was chosen on (answers of the large model).
 
     Attributes:
@@ -65,7 +65,7 @@ def calibrate_checkpoint(
     *,
     rate: float | None = None,
     recall: float | None = None,
-) -> tuple[RouterCheckpoint, Calibration]:
+) -> tuple[RouterCheckpoint, CalibratedThreshold]:
     """The checkpoint with the threshold for one aim, and what that does on ``rows``."""
     algorithm = ALGORITHMS[checkpoint.algorithm]
     scores = algorithm.scores(checkpoint.build(algorithm.network), rows)
@@ -79,14 +79,14 @@ def calibrate_checkpoint(
 
 def calibrate_entropy(
     rows: Rows, *, rate: float | None = None, recall: float | None = None
-) -> Calibration:
+) -> CalibratedThreshold:
     """R-Stitch's τ for one aim, as the share of small-model tokens that are handed over."""
     entropy = rows.entropy.numpy()
     tau = float32_beside(doubt_for(rows, entropy, rate=rate, recall=recall), -1.0)
     return _calibration(rows, tau, entropy > np.float32(tau))
 
 
-def _calibration(rows: Rows, threshold: float, handed: NDArray[np.bool_]) -> Calibration:
+def _calibration(rows: Rows, threshold: float, handed: NDArray[np.bool_]) -> CalibratedThreshold:
     divergent = (rows.divergent == 1).numpy()
     recall = float(handed[divergent].mean()) if divergent.any() else None
-    return Calibration(threshold, float(handed.mean()), recall)
+    return CalibratedThreshold(threshold, float(handed.mean()), recall)

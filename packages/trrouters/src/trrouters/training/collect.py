@@ -11,19 +11,18 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from trrouters.training.extra import MissingExtraError
+from trrouters.training.extra import TrainingExtraError
 
 try:
     import torch
 except ImportError as missing:
-    raise MissingExtraError("torch") from missing
+    raise TrainingExtraError("torch") from missing
 
-from trrouters.r_stitch import normalized_entropy
+from trrouters.algorithms.r_stitch import normalized_entropy
 from trrouters.top_logits import top_logits
-from trrouters.training.divergence import Trace, label_divergent
+from trrouters.training.divergence import AnswerTrace, label_divergent
 from trrouters.training.pair import PairError
 from trrouters.training.rows import COLLECTED, Rows
-from trrouters.training.sample import SettingsChangedError
 from trrouters.training.stepping import Shown, step_all
 
 if TYPE_CHECKING:
@@ -39,13 +38,18 @@ class CollectSettings:
 
     Attributes:
         max_tokens: longest answer.
-        horizon: tokens that must stay the same after a neutral token (see ``divergence``).
+        horizon: tokens after the small model's token that must be what they were without it, for
+            that token to count as neutral.
         top_k: logits kept a row.
     """
 
     max_tokens: int = 96
     horizon: int = 8
     top_k: int = 100
+
+
+class SettingsChangedError(ValueError):
+    """The directory holds work done with other settings."""
 
 
 def collect(
@@ -155,12 +159,12 @@ class _Answer:
             self._pair.small.append(self.small, [token])
             self._pair.large.append(self.large, [token])
 
-    def trace(self) -> Trace:
+    def trace(self) -> AnswerTrace:
         """For labelling."""
         tokens = [row["token"] for row in self.rows]
         small_tokens = [row["small_token"] for row in self.rows]
         ended = tokens[-1] in self._pair.stop_ids
-        return Trace(self.large, len(self._prompt), tokens, small_tokens, ended)
+        return AnswerTrace(self.large, len(self._prompt), tokens, small_tokens, ended)
 
     def release(self) -> None:
         """Free both sequences."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Trace:
+class AnswerTrace:
     """One answer of the large model, and the small model's token at each of its positions.
 
     Attributes:
@@ -39,7 +39,7 @@ class Trace:
 
 def label_divergent(
     large: PairEngine,
-    traces: Sequence[Trace],
+    traces: Sequence[AnswerTrace],
     *,
     horizon: int,
     stop_ids: frozenset[int],
@@ -77,7 +77,7 @@ class _Tries:
     """The differing positions of one trace, last first; one is tried at a time."""
 
     def __init__(
-        self, trace: Trace, labels: list[int], horizon: int, stop_ids: frozenset[int]
+        self, trace: AnswerTrace, labels: list[int], horizon: int, stop_ids: frozenset[int]
     ) -> None:
         self.trace = trace
         self.busy = False

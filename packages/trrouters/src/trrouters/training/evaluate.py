@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trrouters.training.algorithms import ALGORITHMS
 from trrouters.training.ranking import roc_auc, threshold_at_rate
+from trrouters.training.trained_algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

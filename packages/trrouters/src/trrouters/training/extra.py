@@ -5,8 +5,8 @@ from __future__ import annotations
 INSTALL_HINT = "pip install 'trrouters[training]'"
 
 
-class MissingExtraError(ImportError):
-    """Something needed to rebuild or to measure the demo pair is not installed.
+class TrainingExtraError(ImportError):
+    """A library that training a router needs is not installed.
 
     Args:
         library: the import name that failed, for example ``"torch"``.

@@ -7,20 +7,20 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trrouters.training.extra import MissingExtraError
+from trrouters.training.extra import TrainingExtraError
 
 try:
     import torch
 except ImportError as missing:
-    raise MissingExtraError("torch") from missing
+    raise TrainingExtraError("torch") from missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor, nn
 
-    from trrouters.training.algorithms import Algorithm
     from trrouters.training.rows import Rows
+    from trrouters.training.trained_algorithm import TrainedAlgorithm
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class FitSettings:
 
 
 def fit(
-    algorithm: Algorithm,
+    algorithm: TrainedAlgorithm,
     architecture: dict[str, object],
     train: Rows,
     validation: Rows,
@@ -89,7 +89,7 @@ def fit(
 
 
 def _fit_stage(
-    algorithm: Algorithm,
+    algorithm: TrainedAlgorithm,
     network: nn.Module,
     loss_of: Callable[[Tensor, Rows], Tensor],
     train: Rows,
@@ -128,7 +128,7 @@ def _fit_stage(
 
 @torch.inference_mode()
 def _loss(
-    algorithm: Algorithm,
+    algorithm: TrainedAlgorithm,
     network: nn.Module,
     loss_of: Callable[[Tensor, Rows], Tensor],
     rows: Rows,

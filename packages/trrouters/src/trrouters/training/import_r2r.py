@@ -15,14 +15,14 @@ from typing import Any
 from trrouters.checkpoint import RouterCheckpoint, check_threshold
 from trrouters.errors import CheckpointError
 from trrouters.model_identity import ModelIdentity
-from trrouters.training.extra import MissingExtraError
+from trrouters.training.extra import TrainingExtraError
 
 try:
     import torch
 except ImportError as missing:
-    raise MissingExtraError("torch") from missing
+    raise TrainingExtraError("torch") from missing
 
-from trrouters.r2r_network import R2RNetwork
+from trrouters.algorithms.r2r_network import R2RNetwork
 
 MODEL_TYPE = "HiddenStatesTokenLMHeadLogitsClassifier"
 """The collection's architecture that reads hidden state, sampled token and logits."""

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from trrouters.model_identity import ModelIdentity
-from trrouters.training.extra import MissingExtraError
+from trrouters.training.extra import TrainingExtraError
 
 try:
     import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file, save_file
 except ImportError as missing:
-    raise MissingExtraError(missing.name or "torch") from missing
+    raise TrainingExtraError(missing.name or "torch") from missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -103,7 +103,7 @@ class Collected(msgspec.Struct, frozen=True):
         pair: the models.
         prompts: ``count`` and ``sha256`` of the prompts.
         max_tokens: longest answer.
-        horizon: see ``CollectSettings``.
+        horizon: tokens compared after a difference.
     """
 
     pair: list[ModelIdentity]

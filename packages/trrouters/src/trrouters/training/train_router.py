@@ -7,11 +7,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from trrouters.checkpoint import RouterCheckpoint
-from trrouters.training.algorithms import ALGORITHMS
 from trrouters.training.calibrate import doubt_for
 from trrouters.training.fit import FitSettings, fit
 from trrouters.training.ranking import roc_auc
 from trrouters.training.rows import load_collected, load_rows
+from trrouters.training.trained_algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -17,7 +17,6 @@ from typing import Any
 from trsched.models import llamacpp_library as library  # isort: skip  (before torch: see there)
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from trrouters import LogitsOutput, Need
@@ -25,6 +24,7 @@ from trsched.engines.base import Capacity, EngineSpec, StepResult
 from trsched.engines.embedding_table import EmbeddingTable
 from trsched.engines.llama_batch import LlamaBatch
 from trsched.engines.sampling import sample, token_logprobs
+from trsched.engines.tensors import to_tensors
 from trsched.errors import EngineError
 from trsched.models.vocabulary import GgufVocabulary
 from trsched.request import SamplingParams, TokenLogprobs
@@ -69,8 +69,7 @@ class LlamaCppEngine:
         self._hidden_wanted = "hidden_states" in needs
         self._embeddings = EmbeddingTable(path) if "token_embedding" in needs else None
         self._logit_columns = vocabulary.size + vocabulary.extra_rows
-        # torch here runs routers' small forwards only: two threads take several times longer.
-        torch.set_num_threads(1)
+        self._tensor = to_tensors()
         self._model = library.load_model(path, gpu_layers=gpu_layers)
         self._context = self._open_context(sequences, context, threads)
         self._memory = api.llama_get_memory(self._context)
@@ -233,7 +232,7 @@ class LlamaCppEngine:
             empty = np.empty(0, dtype=np.int64)
             nothing = LogitsOutput()
             took = time.perf_counter() - began
-            return StepResult([], empty, torch.from_numpy(empty), nothing, [], took)
+            return StepResult([], empty, self._tensor(empty), nothing, [], took)
         output = _view(api.llama_get_logits(self._context), rows, self._logit_columns)
         logits, extra = np.split(output, [self.spec.vocab_size], axis=1)
         sampled = np.empty(rows, dtype=np.int64)
@@ -245,15 +244,15 @@ class LlamaCppEngine:
             top = sequence.sampling.logprobs
             logprobs.append(None if top is None else token_logprobs(logits[row], token, top))
         shown = LogitsOutput(
-            torch.from_numpy(logits) if "logits" in self._needs else None,
-            torch.from_numpy(self._hidden_states(rows)) if self._hidden_wanted else None,
-            None if self._embeddings is None else torch.from_numpy(self._embeddings[sampled]),
-            torch.from_numpy(extra) if "extra_logits" in self._needs else None,
+            self._tensor(logits) if "logits" in self._needs else None,
+            self._tensor(self._hidden_states(rows)) if self._hidden_wanted else None,
+            None if self._embeddings is None else self._tensor(self._embeddings[sampled]),
+            self._tensor(extra) if "extra_logits" in self._needs else None,
         )
         return StepResult(
             seqs=done,
             sampled=sampled,
-            next_token_ids=torch.from_numpy(sampled),
+            next_token_ids=self._tensor(sampled),
             logits_output=shown,
             logprobs=logprobs,
             duration=time.perf_counter() - began,

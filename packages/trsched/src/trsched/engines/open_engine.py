@@ -13,6 +13,13 @@ from trsched.plan.check import GroupPlan
 from trsched.plan.config import ProfileModel
 from trsched.plan.sglang_model import SglangModel
 
+_AMX = (
+    "this llama.cpp is built with AMX, whose code crashes: served without repacked weights, so it "
+    "is slower and tokens may depend on the batch; build it anew with CMAKE_ARGS="
+    "'-DCMAKE_C_FLAGS=-U__AMX_INT8__ -DCMAKE_CXX_FLAGS=-U__AMX_INT8__' "
+    "pip install --force-reinstall --no-cache-dir llama-cpp-python"
+)
+
 
 def open_engine(
     plan: GroupPlan,
@@ -47,11 +54,14 @@ def open_engine(
 
         return open_sglang(plan, index, outputs, rank=rank, meeting_port=meeting_port)
     from trsched.engines.llamacpp import LlamaCppEngine
+    from trsched.models.llamacpp_library import built_with_amx
     from trsched.models.requantize import QuantizeError, cached_requantize
 
     path = plan.paths[index]
     assert path is not None
     assert isinstance(vocabulary, GgufVocabulary)
+    if built_with_amx():
+        report(f"model {index} {model.name}: {_AMX}")
     if model.quantize is not None:
         report(f"model {index} {model.name}: {model.quantize} of {path.name}")
         try:

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from trrouters import Need
 from trsched.engines.base import Engine
-from trsched.errors import ConfigError
+from trsched.errors import ConfigError, NotInstalledError
 from trsched.plan.check import GroupPlan
 from trsched.plan.sglang_model import SglangModel
 
@@ -14,7 +14,7 @@ from trsched.plan.sglang_model import SglangModel
 def require_sglang(field: str) -> None:
     """Raises ConfigError naming `field` where SGLang is not installed."""
     if find_spec("sglang") is None:
-        raise ConfigError(field, "sglang is not installed: pip install 'trsched[sglang]'")
+        raise NotInstalledError(field, "sglang", "sglang")
 
 
 def open_sglang(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trrouters.package_path import locate
-from trsched.errors import ConfigError
+from trsched.errors import ConfigError, NotInstalledError
 from trsched.models.hf_config import HfConfig, read_hf_config
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
@@ -68,7 +68,7 @@ def fetch_hf_files(name: str, revision: str | None, field: str) -> None:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
     except ImportError as error:
-        raise ConfigError(field, missing_extra(error)) from error
+        raise NotInstalledError(field, str(error.name), "huggingface") from error
     try:
         snapshot_download(
             name,
@@ -81,11 +81,6 @@ def fetch_hf_files(name: str, revision: str | None, field: str) -> None:
         raise ConfigError(field, f"{name!r} cannot be fetched from the hub: {said}") from error
     if not find_hf_files(name, revision, field).weights:
         raise ConfigError(field, f"{name!r} has no weights in safetensors on the hub")
-
-
-def missing_extra(error: ImportError) -> str:
-    """What to say where a library of the extra `huggingface` is not installed."""
-    return f"needs {error.name}, which is not installed: pip install 'trsched[huggingface]'"
 
 
 def _cached_config(name: str, revision: str | None) -> Path | None:

@@ -9,9 +9,8 @@ from typing import Any
 
 import msgspec
 
-from trsched.errors import ConfigError
+from trsched.errors import ConfigError, NotInstalledError
 from trsched.models.hf_config import HfConfig
-from trsched.models.hf_files import missing_extra
 from trsched.models.token_bytes import TokenBytes
 from trsched.models.token_texts import padding_text, texts_fingerprint
 
@@ -84,7 +83,7 @@ def _load(path: Path, field: str) -> Any:
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
-        raise ConfigError(field, missing_extra(error)) from error
+        raise NotInstalledError(field, str(error.name), "huggingface") from error
     if not path.is_file():
         raise ConfigError(field, f"no {path.name} in {path.parent}")
     try:

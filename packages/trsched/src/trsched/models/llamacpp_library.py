@@ -20,6 +20,7 @@ __all__ = [
     "LoadedModel",
     "VocabularyFacts",
     "api",
+    "built_with_amx",
     "load_model",
     "recent_log",
     "vocabulary_facts",
@@ -62,6 +63,15 @@ def _init_backend() -> None:
             api.llama_log_set(_keep_recent, ctypes.c_void_p(0))
             api.llama_backend_init()
             _backend_ready = True
+
+
+def built_with_amx() -> bool:
+    """Whether this llama.cpp would multiply with AMX on this processor.
+
+    Its tile configuration is not always written to memory, so it crashes at the first step
+    (llama.cpp #20824 and #26954). A model keeps out of it by doing without repacked weights.
+    """
+    return b"AMX_INT8 = 1" in api.llama_print_system_info()
 
 
 def recent_log() -> str:
@@ -112,6 +122,7 @@ def load_model(path: Path, *, vocab_only: bool = False, gpu_layers: int = 0) -> 
     params = api.llama_model_default_params()
     params.vocab_only = vocab_only
     params.n_gpu_layers = gpu_layers
+    params.use_extra_bufts = not built_with_amx()
     _recent_log.clear()
     pointer = api.llama_model_load_from_file(os.fsencode(path), params)
     if not pointer:

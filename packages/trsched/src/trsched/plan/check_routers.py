@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from trrouters import (
     BaseRouter,
     MissingCheckpointError,
+    MissingTorchError,
     ModelIdentity,
     RouterConfigError,
     RouterContext,
@@ -15,6 +16,7 @@ from trrouters import (
 )
 from trsched.errors import ConfigError
 from trsched.plan.config import GroupConfig
+from trsched.plan.require import no_torch, require_torch
 
 _ANY_SIZE = 1 << 31  # where no model's vocabulary is known: no router asks for more
 
@@ -49,6 +51,8 @@ def open_routers(
             )
             for i in range(count)
         )
+    except MissingTorchError as error:
+        raise no_torch(config.router.name) from error
     except UnknownRouterError as error:
         raise ConfigError("router.name", str(error)) from error
     except MissingCheckpointError as error:
@@ -76,3 +80,4 @@ def _check_outputs(config: GroupConfig, routers: tuple[BaseRouter, ...]) -> None
                 f"{config.router.name!r} needs {', '.join(missing)}, "
                 f"which the {model.engine_name} engine of {model.name!r} does not have",
             )
+        require_torch(config.router.name, router.needs)

@@ -16,6 +16,7 @@ from trsched.models.vocabulary import ByteVocabulary, GgufVocabulary, Vocabulary
 from trsched.models.weights_fingerprint import weights_fingerprint
 from trsched.plan.config import LlamaCppModel, ModelConfig, ProfileModel
 from trsched.plan.gpu_memory import RankMemory
+from trsched.plan.require import require_llamacpp
 from trsched.plan.sglang_model import KV_DTYPE_BYTES, SglangModel
 
 
@@ -59,6 +60,7 @@ def model_facts(model: ModelConfig, field: str) -> ModelFacts:
 
 
 def _llamacpp_facts(model: LlamaCppModel, field: str) -> ModelFacts:
+    require_llamacpp(f"{field}.engine")
     path = resolve_model_path(model.path, f"{field}.path")
     if model.quantize is not None and model.quantize not in FTYPES:
         raise ConfigError(f"{field}.quantize", f"{model.quantize!r} is none of {', '.join(FTYPES)}")

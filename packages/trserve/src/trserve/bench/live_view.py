@@ -12,8 +12,6 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from trserve.bench.load_run import LoadRun
 
-_EVERY_S = 0.5
-
 
 @dataclass(frozen=True, slots=True)
 class LiveView:
@@ -21,6 +19,7 @@ class LiveView:
 
     _bars: Progress
     _bar: TaskID
+    _every_s: float
 
     async def watch(self, run: LoadRun) -> None:
         """Draw until cancelled."""
@@ -28,7 +27,7 @@ class LiveView:
             return
         ended_before, before = 0, run.seconds
         while True:
-            await asyncio.sleep(_EVERY_S)
+            await asyncio.sleep(self._every_s)
             ended, now = len(run.records), run.seconds
             self._bars.update(
                 self._bar,
@@ -42,8 +41,12 @@ class LiveView:
 
 
 @contextmanager
-def live_view(planned: int | None) -> Iterator[LiveView]:
-    """What was drawn is gone afterwards. planned: requests, None if only time ends the load."""
+def live_view(planned: int | None, every_s: float) -> Iterator[LiveView]:
+    """What was drawn is gone afterwards.
+
+    planned: requests, None if only time ends the load.
+    every_s: seconds after which it is drawn anew.
+    """
     console = Console(stderr=True, highlight=False, markup=False)
     columns = (
         BarColumn(),
@@ -62,4 +65,5 @@ def live_view(planned: int | None) -> Iterator[LiveView]:
         redirect_stdout=False,
         redirect_stderr=False,
     ) as bars:
-        yield LiveView(bars, bars.add_task("", total=planned, rate=0.0, in_flight=0, failed=0))
+        bar = bars.add_task("", total=planned, rate=0.0, in_flight=0, failed=0)
+        yield LiveView(bars, bar, every_s)

@@ -20,9 +20,11 @@ Serve = Callable[[bytes, ResponseReading], Awaitable[None]]
 class LoadRun:
     """One load on one server, and what it has seen so far.
 
-    serve: sends a body, reads the response, raises nothing but CancelledError. bodies: as many as
-    will be sent. Cancelling `open_loop` or `closed_loop` ends what is in flight. started: when the
-    load did, by time.perf_counter.
+    serve: sends a body, reads the response, raises nothing but CancelledError.
+    bodies: as many as will be sent.
+    started: when the load did, by time.perf_counter.
+
+    Cancelling `open_loop` or `closed_loop` ends what is in flight.
     """
 
     def __init__(self, serve: Serve, bodies: Iterator[bytes]) -> None:
@@ -44,8 +46,8 @@ class LoadRun:
     async def open_loop(self, at: Sequence[float], max_in_flight: int | None) -> None:
         """Each request at its time, in seconds from now; ascending.
 
-        max_in_flight: what would exceed it waits, first come first served, and its latency
-        counts from its schedule all the same.
+        max_in_flight: what would exceed it waits, first come first served, and its latency counts
+            from its schedule all the same.
         """
         slots = None if max_in_flight is None else asyncio.Semaphore(max_in_flight)
         self.started, now = time.perf_counter(), 0.0

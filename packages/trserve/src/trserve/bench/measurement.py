@@ -26,8 +26,14 @@ _WARM_UP_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
-    """What to do. warm_up: requests that are sent before the load, and forgotten."""
+class BenchPlan:
+    """What to do.
+
+    url: scheme and host, maybe a path.
+    load: when requests are sent.
+    requests: what they say.
+    warm_up: requests that are sent before the load, and forgotten.
+    """
 
     url: str
     load: OpenLoad | ClosedLoad
@@ -47,32 +53,41 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """What came of it. stopped: by Ctrl-C or SIGTERM; observed is what there was until then."""
+class BenchResult:
+    """What came of it.
+
+    model: the one that was asked.
+    observed: what the load saw, until it was stopped where it was.
+    stopped: by Ctrl-C or SIGTERM.
+    """
 
     model: str
     observed: Observed
     stopped: bool
 
 
-def measure(measurement: Measurement) -> Measured:
-    """Run it in an event loop of its own. Raises ServerError if the model is not to be found."""
+def measure(plan: BenchPlan, *, redraw_s: float = 0.5) -> BenchResult:
+    """Run it in an event loop of its own. Raises ServerError if the model is not to be found.
+
+    redraw_s: seconds after which the progress is drawn anew.
+    """
     allow_many_files()
     gc.freeze()  # what is there stays: looking through it again would stop the loop for 10 ms
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_Measuring(measurement).until_stopped())
+        return runner.run(_Measuring(plan, redraw_s).until_stopped())
 
 
 class _Measuring:
-    def __init__(self, measurement: Measurement) -> None:
-        self._plan = measurement
-        self._model = measurement.requests.form.model
+    def __init__(self, plan: BenchPlan, redraw_s: float) -> None:
+        self._plan = plan
+        self._redraw_s = redraw_s
+        self._model = plan.requests.form.model
         self._run: LoadRun | None = None
         self._lag = LoopLag()
         self._seconds = 0.0
         self._cpu_seconds = 0.0
 
-    async def until_stopped(self) -> Measured:
+    async def until_stopped(self) -> BenchResult:
         with StopSignals() as signals:
             work = asyncio.create_task(self._work())
             stop = asyncio.create_task(signals.first.wait())
@@ -82,7 +97,7 @@ class _Measuring:
             stop.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await work
-        return Measured(self._model, self._observed(), stopped)
+        return BenchResult(self._model, self._observed(), stopped)
 
     async def _work(self) -> None:
         plan = self._plan
@@ -104,7 +119,7 @@ class _Measuring:
 
     async def _load(self, run: LoadRun) -> None:
         load, before = self._plan.load, time.process_time()
-        with live_view(self._plan.planned) as view:
+        with live_view(self._plan.planned, self._redraw_s) as view:
             async with _beside(self._lag.watch()), _beside(view.watch(run)):
                 try:
                     if isinstance(load, ClosedLoad):

@@ -26,9 +26,8 @@ Examples:
 
 \b
 Every setting can also come from the environment (--drain-timeout is
-TRSERVE_DRAIN_TIMEOUT) or from the file (its `server:` section; --context,
---kv-memory, --max-active, --max-queue, --mode, --delayed-batching and
---load-format stand at its top level).
+TRSERVE_DRAIN_TIMEOUT) or from the file (in its `server:` section; those from
+--context on, which are the group's own, at its top level).
 A flag beats the environment, the environment beats the file.
 
 \b

@@ -1,4 +1,4 @@
-"""The `trserve` command. Only declarations: what a command needs is imported when it runs."""
+"""The `trserve` command. Declarations: what a command does is imported when it runs."""
 
 from __future__ import annotations
 
@@ -6,33 +6,15 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from trsched.errors import ConfigError, TrschedError
 from trserve.cli import bench, gateway, help_texts, tuning
-from trserve.cli.options import (
-    AccessLog,
-    ApiKey,
-    AsJson,
-    Changes,
-    Config,
-    Context,
-    DelayedBatching,
-    DrainTimeout,
-    Host,
-    JsonLogs,
-    KvMemory,
-    LoadFormat,
-    LogLevel,
-    MaxActive,
-    MaxBody,
-    Mode,
-    Port,
-    Preset,
-    ReadyFile,
-    RequestTimeout,
-)
+from trserve.cli.options import AsJson, Changes, Config, Preset
+from trserve.cli.setting_flags import takes_settings
+from trserve.settings.server_settings import GroupSettings, ServerSettings
 
 BAD_CONFIGURATION = 2
 INTERRUPTED = 130
@@ -40,7 +22,7 @@ INTERRUPTED = 130
 app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    add_completion=False,
+    add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -59,64 +41,21 @@ def _root(
 
 
 @app.command(help=help_texts.LAUNCH, short_help="Start the server.")
+@takes_settings(ServerSettings, GroupSettings)
 def launch(
-    preset: Preset = None,
-    config: Config = None,
-    changes: Changes = None,
-    host: Host = None,
-    port: Port = None,
-    api_key: ApiKey = None,
-    served_name: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="The model's name for clients. [default: the configuration's]"
-        ),
-    ] = None,
-    context: Context = None,
-    kv_memory: KvMemory = None,
-    max_active: MaxActive = None,
-    max_queue: Annotated[
-        int | None, typer.Option(metavar="N", help="Requests that may wait for their turn.")
-    ] = None,
-    mode: Mode = None,
-    delayed_batching: DelayedBatching = None,
-    load_format: LoadFormat = None,
-    request_timeout: RequestTimeout = None,
-    max_body: MaxBody = None,
-    drain_timeout: DrainTimeout = None,
-    log_level: LogLevel = None,
-    json_logs: JsonLogs = None,
-    access_log: AccessLog = None,
-    ready_file: ReadyFile = None,
+    preset: Preset = None, config: Config = None, changes: Changes = None, *, flags: dict[str, Any]
 ) -> int:
     """Serve until stopped."""
     from trserve.server.deployment import load_deployment
     from trserve.server.launcher import launch as run
 
-    flags = {
-        "host": host,
-        "port": port,
-        "api_key": api_key,
-        "served_name": served_name,
-        "request_timeout": request_timeout,
-        "max_body": max_body,
-        "drain_timeout": drain_timeout,
-        "log_level": log_level,
-        "json_logs": json_logs,
-        "access_log": access_log,
-        "ready_file": ready_file,
-        "context": context,
-        "kv_memory": kv_memory,
-        "max_active": max_active,
-        "max_queue": max_queue,
-        "mode": mode,
-        "delayed_batching": delayed_batching,
-        "load_format": load_format,
-    }
-    return run(load_deployment(preset=preset, config=config, flags=flags, changes=changes or ()))
+    deployment = load_deployment(preset=preset, config=config, flags=flags, changes=changes or ())
+    with deployment.origin.locating():
+        return run(deployment)
 
 
 @app.command(help=help_texts.CHAT, short_help="Chat in the terminal, each model in its colour.")
+@takes_settings(GroupSettings)
 def chat(
     url: Annotated[
         str | None,
@@ -125,8 +64,8 @@ def chat(
     preset: Preset = None,
     config: Config = None,
     changes: Changes = None,
-    context: Context = None,
-    kv_memory: KvMemory = None,
+    *,
+    flags: dict[str, Any],
     api_key: Annotated[
         str | None,
         typer.Option(
@@ -141,7 +80,7 @@ def chat(
         int, typer.Option(metavar="N", min=1, help="Longest answer, in tokens.")
     ] = 512,
     temperature: Annotated[
-        float, typer.Option(metavar="T", min=0.0, help="0 takes the likeliest token. [default: 0]")
+        float, typer.Option(metavar="T", min=0.0, help="0 takes the likeliest token.")
     ] = 0.0,
     seed: Annotated[
         int | None, typer.Option(metavar="N", help="The same seed gives the same answer.")
@@ -155,18 +94,15 @@ def chat(
     options = ChatOptions(prompt, system, Sampling(max_tokens, temperature, seed), as_json)
     if url is not None:
         if preset is not None or config is not None or changes:
-            from trsched.errors import ConfigError
-
             raise ConfigError("--url", "a running server has its models: leave out --preset & co.")
         return chat_with_server(options, url, api_key or os.environ.get("TRSERVE_API_KEY"))
     from trserve.server.deployment import load_deployment
 
     if preset is None and config is None:
         preset = "smol-rstitch"
-    flags = {"context": context, "kv_memory": kv_memory}
-    return chat_with_deployment(
-        options, load_deployment(preset=preset, config=config, flags=flags, changes=changes or ())
-    )
+    deployment = load_deployment(preset=preset, config=config, flags=flags, changes=changes or ())
+    with deployment.origin.locating():
+        return chat_with_deployment(options, deployment)
 
 
 @app.command(help=help_texts.MODELS, short_help="List presets and routers, and what is missing.")
@@ -178,36 +114,24 @@ def models(as_json: AsJson = False) -> int:
 
 
 @app.command(help=help_texts.CHECK, short_help="Say whether a configuration can be served.")
+@takes_settings(GroupSettings)
 def check(
     config: Annotated[
         Path | None, typer.Argument(metavar="[CONFIG]", help="Your own configuration (YAML).")
     ] = None,
     preset: Preset = None,
     changes: Changes = None,
-    context: Context = None,
-    kv_memory: KvMemory = None,
-    max_active: MaxActive = None,
-    mode: Mode = None,
-    delayed_batching: DelayedBatching = None,
-    load_format: LoadFormat = None,
+    *,
+    flags: dict[str, Any],
     as_json: AsJson = False,
 ) -> int:
     """Check without starting."""
     from trserve.cli.commands.check import check_deployment
     from trserve.server.deployment import load_deployment
 
-    flags = {
-        "context": context,
-        "kv_memory": kv_memory,
-        "max_active": max_active,
-        "mode": mode,
-        "delayed_batching": delayed_batching,
-        "load_format": load_format,
-    }
-    return check_deployment(
-        load_deployment(preset=preset, config=config, flags=flags, changes=changes or ()),
-        as_json=as_json,
-    )
+    deployment = load_deployment(preset=preset, config=config, flags=flags, changes=changes or ())
+    with deployment.origin.locating():
+        return check_deployment(deployment, as_json=as_json)
 
 
 app.command(help=help_texts.PROFILE, short_help="Measure the models' latencies by batch size.")(
@@ -235,12 +159,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # the reader of our output left (`| head`); keep the interpreter's last flush quiet
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except Exception as error:
-        from trsched.errors import ConfigError, TrschedError
+    except TrschedError as error:
+        from trserve.cli.install_hint import told
 
-        if isinstance(error, TrschedError):
-            return _complain(str(error), BAD_CONFIGURATION if isinstance(error, ConfigError) else 1)
-        raise
+        return _complain(told(error), BAD_CONFIGURATION if isinstance(error, ConfigError) else 1)
 
 
 def _complain(message: str, status: int) -> int:

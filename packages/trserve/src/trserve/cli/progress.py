@@ -9,7 +9,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """started: a piece of work begins, of so many steps. advanced: one is done. note: a line."""
+    """What a command calls as it gets on.
+
+    started: a piece of work begins, of so many steps.
+    advanced: one of them is done.
+    note: a line to be read.
+    """
 
     started: Callable[[str, int], None]
     advanced: Callable[[], None]

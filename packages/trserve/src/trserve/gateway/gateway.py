@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
 import aiohttp
 import structlog
-from starlette.types import Scope
 
 from rbalance import AdaptiveSizing, Balancer, BalancerStats, NaturalSizing
-from trserve.gateway.access.client_keys import ClientKeys
+from trserve.gateway.access.key_lookup import ClientKeys
 from trserve.gateway.metrics.gateway_metrics import GatewayMetrics
 from trserve.gateway.metrics.instance_rows import instance_rows
 from trserve.gateway.metrics.tracing import Tracing
@@ -21,11 +19,12 @@ from trserve.gateway.pool.balancing import Balancing
 from trserve.gateway.pool.health_checker import HealthChecker
 from trserve.gateway.pool.pool import Pool
 from trserve.gateway.pool.telemetry_scraper import TelemetryScraper
-from trserve.gateway.request.dispatcher import Dispatcher
-from trserve.gateway.request.retry_budget import RetryBudget
+from trserve.gateway.request.decision import Decider
+from trserve.gateway.request.in_flight_requests import InFlightRequests
+from trserve.gateway.request.request_handler import RequestHandler
+from trserve.gateway.request.retry_decision import Retrier
 from trserve.gateway.request.route_requests import RouteRequests
-from trserve.gateway.request.watchdog import Watchdog
-from trserve.http.errors import ApiError
+from trserve.gateway.upstream.connection_release import ConnectionRelease
 
 if TYPE_CHECKING:
     from rbalance import RouteRequest
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
     from trserve.gateway.config.deployment import GatewayDeployment
     from trserve.gateway.pool.instance import Instance
     from trserve.gateway.pool.local_groups import GroupServer
-    from trserve.gateway.pool.telemetry_text import Reading
-    from trserve.gateway.request.trip import Trip
+    from trserve.gateway.pool.telemetry_text import TelemetryReading
 
 _log = structlog.get_logger("trserve.gateway")
 
@@ -45,7 +43,20 @@ _KEEP_ALIVE_S = 4.0  # uvicorn's servers, most of those there are, hang up after
 class Gateway:
     """Use as `async with`, inside the event loop that serves.
 
-    groups: the local ones, which run, by name.
+    deployment: in force.
+    created: when, in seconds of Unix time.
+    balancing: what decides.
+    state: what the balancer sees of the instances.
+    stats: what the balancer counts.
+    pool: the instances.
+    requests: what clients may ask for, in the balancer's terms.
+    in_flight: the requests under way.
+    metrics: what the gateway counts.
+    tracing: makes requests' spans.
+    keys: those of clients and administrators.
+    connections: to instances, after their answers.
+    balancer: takes requests' questions; from `async with` on.
+    handler: serves requests; from `async with` on.
     """
 
     def __init__(
@@ -54,7 +65,12 @@ class Gateway:
         balancing: Balancing,
         groups: dict[str, GroupServer],
         tracing: Tracing,
+        connections: ConnectionRelease | None = None,
     ) -> None:
+        """groups: the local ones, which run, by name.
+
+        connections: None: those with the defaults.
+        """
         config = deployment.gateway
         self.deployment = deployment
         self.created = int(time.time())
@@ -63,12 +79,11 @@ class Gateway:
         self.stats = BalancerStats()
         self.pool = Pool(config, balancing, groups)
         self.requests = RouteRequests(config, self.pool)
-        self.watchdog = Watchdog(config.timeouts)
-        self.metrics = GatewayMetrics(lambda: instance_rows(self), self.stats)
+        self.in_flight = InFlightRequests(config)
+        self.metrics = GatewayMetrics(lambda: instance_rows(self.pool), self.stats)
         self.tracing = tracing
         self.keys = ClientKeys.of(deployment.server)
-        self.draining = False
-        self._empty = asyncio.Event()
+        self.connections = connections or ConnectionRelease()
         self._explaining = asyncio.Lock()
         self._stack = AsyncExitStack()
 
@@ -93,27 +108,29 @@ class Gateway:
             Balancer(
                 self.state,
                 self.balancing.policy,
-                self.balancing.foresight(self.stats, self.metrics),
+                self.balancing.foresight(self.stats, self.metrics.batch),
                 self.stats,
                 NaturalSizing() if config.batching == "natural" else AdaptiveSizing(),
             )
         )
-        self.dispatcher = Dispatcher(
+        self.handler = RequestHandler(
+            self.deployment,
             self.pool,
             self.requests,
-            self.balancer,
+            self.in_flight,
+            Decider(self.balancer, self.balancing, self.requests, self.pool, self.metrics),
+            Retrier(self.requests, self.pool, self.metrics),
             self.balancing,
             session,
-            RetryBudget(),
+            self.connections,
             self.metrics,
         )
-        self.dispatcher.configure(config)
         checks = config.checks
         self._scraper = TelemetryScraper(session, checks.telemetry_s, checks.telemetry_timeout_s)
         self._health = HealthChecker(session, checks.health_s, checks.health_timeout_s)
         self._stack.push_async_callback(self._scraper.close)
         self._stack.push_async_callback(self._health.close)
-        watching = asyncio.create_task(self.watchdog.run())
+        watching = asyncio.create_task(self.in_flight.watch())
         self._stack.callback(watching.cancel)
         for at, spec in enumerate(config.instances):
             self.add(spec, f"instances[{at}]")
@@ -125,7 +142,7 @@ class Gateway:
         """Open an instance and watch it. Raises ConfigError naming `field`'s part."""
         instance = self.pool.add(spec, field)
 
-        def on_reading(reading: Reading) -> None:
+        def on_reading(reading: TelemetryReading) -> None:
             instance.telemetry, instance.telemetry_failure = reading.kind, ""
             now = asyncio.get_running_loop().time()
             self.state.report(instance.number, reading.telemetry, now)
@@ -148,7 +165,7 @@ class Gateway:
         return instance
 
     def remove(self, instance: Instance) -> None:
-        """Forget it at once; see Pool.remove."""
+        """Forget it at once. What it has is tried elsewhere, or told of the removal."""
         self._unwatch(instance)
         self.pool.remove(instance)
         _log.info("instance removed", name=instance.name)
@@ -157,7 +174,7 @@ class Gateway:
         """Send it nothing more, and forget it once it has finished what it has."""
         self._unwatch(instance)
         self.pool.retire(instance)
-        _log.info("instance retired", name=instance.name, in_flight=len(instance.flights))
+        _log.info("instance retired", name=instance.name, in_flight=len(instance.requests))
 
     def replace(self, instance: Instance) -> None:
         """The same, and another may take its name at once."""
@@ -175,50 +192,14 @@ class Gateway:
         config = deployment.gateway
         self.pool.config = config
         self.requests.configure(config)
-        self.watchdog.timeouts = config.timeouts
-        self.dispatcher.configure(config)
+        self.in_flight.configure(config)
+        self.handler.configure(deployment)
         self.balancing.configure(config)
 
     async def explain(self, request: RouteRequest) -> Explanation:
-        """See Balancer.explain; one at a time, or many would keep the predictor from decisions."""
+        """Where a request would go now, and why; nothing is dispatched.
+
+        One at a time, or many would keep the predictor from decisions.
+        """
         async with self._explaining:
             return await self.balancer.explain(request)
-
-    @contextmanager
-    def admitted(self, trip: Trip, scope: Scope) -> Iterator[None]:
-        """While a request is under way. Raises ApiError (429, 503): not now."""
-        if self.draining:
-            message = "The gateway is shutting down; try again later."
-            headers = {"retry-after": "5", "connection": "close"}
-            raise ApiError(503, message, code="shutdown", headers=headers)
-        flights = self.watchdog.flights
-        if len(flights) >= self.deployment.gateway.max_waiting:
-            message = f"{len(flights)} requests are under way, as many as may be."
-            raise ApiError(429, message, code="queue_full", headers={"retry-after": "1"})
-        with self.keys.admitted(scope, trip.ask, lambda: trip.tokens):
-            flights.add(trip.flight)
-            try:
-                yield
-            finally:
-                flights.discard(trip.flight)
-                self._check_empty()
-
-    async def drain(self, limit_s: float) -> bool:
-        """Take no more requests and wait for those under way; whether all ended in time."""
-        self.draining = True
-        self._check_empty()
-        try:
-            async with asyncio.timeout(limit_s):
-                await self._empty.wait()
-        except TimeoutError:
-            return False
-        return True
-
-    def _check_empty(self) -> None:
-        if self.draining and not self.watchdog.flights:
-            self._empty.set()
-
-    def stop(self) -> None:
-        """End all requests under way."""
-        for flight in list(self.watchdog.flights):
-            flight.stop("shutdown")

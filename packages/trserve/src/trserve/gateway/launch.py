@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-import socket
 import sys
 import time
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import structlog
 import uvloop
 
 from trsched.errors import ConfigError
-from trserve.gateway.access.client_keys import ClientKeys
+from trserve.gateway.access.key_lookup import ClientKeys
 from trserve.gateway.gateway import Gateway
 from trserve.gateway.http.app import create_gateway_app
 from trserve.gateway.metrics.tracing_setup import tracing_from_environment
@@ -23,12 +23,8 @@ from trserve.gateway.pool.balancing import open_balancing
 from trserve.gateway.pool.instance import key_of
 from trserve.gateway.pool.local_groups import GroupServer, LocalGroup, check_group
 from trserve.gateway.reload import reload
-from trserve.http.listener import listen, reserve, url_of
-from trserve.http.logs import configure_logging
-from trserve.http.ready_file import ReadyFile, ready_file
-from trserve.http.stop_signals import StopSignals
-from trserve.http.uvicorn_server import HttpServer, finish
-from trserve.settings.server_settings import unknown_variables
+from trserve.http.server_run import STOPPED_AT_ONCE, Served, ServerRun, begin_run
+from trserve.http.stop_signals import StopSignals, interrupted
 
 if TYPE_CHECKING:
     from trserve.gateway.config.deployment import GatewayDeployment
@@ -36,31 +32,24 @@ if TYPE_CHECKING:
 
 _COLLECT_AFTER = 10_000  # objects; Python's default is 700
 
-STOPPED = 0
-STOPPED_AT_ONCE = 130
-
 _log = structlog.get_logger("trserve.gateway")
 
 
 def launch_gateway(deployment: GatewayDeployment) -> int:
     """Serve until stopped; returns the exit status. Raises ConfigError."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to change
-    server = deployment.server
-    configure_logging(server.log_level, json_logs=server.json_logs)
-    for name, complaint in unknown_variables().items():
-        _log.warning("ignored variable", name=name, why=complaint)
-    with reserve(server.host, server.port) as sock, ready_file(server.ready_file) as ready:
+    with begin_run(deployment.server, _log) as run:
         config = deployment.gateway
         _log.info(
             "configuration",
             source=str(deployment.path),
-            url=url_of(sock, server.host),
+            url=run.url,
             models=len(config.models),
             instances=len(config.instances),
             policy=config.policy,
             predictor=config.predictor,
         )
-        return uvloop.run(_run(deployment, sock, ready))
+        return uvloop.run(_run(deployment, run))
 
 
 def check_gateway(deployment: GatewayDeployment) -> int:
@@ -80,24 +69,24 @@ def check_gateway(deployment: GatewayDeployment) -> int:
     return 0
 
 
-async def _run(deployment: GatewayDeployment, sock: socket.socket, ready: ReadyFile) -> int:
+async def _run(deployment: GatewayDeployment, run: ServerRun) -> int:
     started = time.monotonic()
     async with AsyncExitStack() as stack:
         stops = stack.enter_context(StopSignals())
         tracing = stack.enter_context(tracing_from_environment())
         opening = asyncio.ensure_future(_open(deployment, stack))
-        asked = asyncio.ensure_future(stops.first.wait())
-        await asyncio.wait({opening, asked}, return_when=asyncio.FIRST_COMPLETED)
-        if not opening.done():
+        if await interrupted(opening, stops.first):
             _log.info("stopping: not everything is loaded")
             opening.cancel()
-            await asyncio.wait({opening})
+            await asyncio.gather(opening, return_exceptions=True)
             return STOPPED_AT_ONCE
-        asked.cancel()
         balancing, groups = await opening
         gateway = await stack.enter_async_context(Gateway(deployment, balancing, groups, tracing))
         _log.info("loaded", seconds=round(time.monotonic() - started, 1))
-        return await _serve(gateway, sock, ready, stops)
+        served = _served(gateway, run.url)
+        _spare_the_collector()
+        with _reloading_on_hangup(gateway):
+            return await run.serve(served, stops)
 
 
 async def _open(
@@ -123,36 +112,38 @@ async def _open(
     return balancing, {group.name: at for group, at in zip(groups, servers, strict=True)}
 
 
-async def _serve(
-    gateway: Gateway, sock: socket.socket, ready: ReadyFile, stops: StopSignals
-) -> int:
-    server = gateway.deployment.server
-    url = url_of(sock, server.host)
+def _served(gateway: Gateway, url: str) -> Served:
+    in_flight = gateway.in_flight
 
-    def on_started() -> None:
-        _spare_the_collector()
-        ready.write(url)
-        _log.info("ready", url=url)
+    async def stop() -> None:
+        in_flight.stop_all()
 
-    listen(sock, server.host)
-    http = HttpServer(create_gateway_app(gateway), access_log=False, on_started=on_started)
-    running = asyncio.ensure_future(http.serve([sock]))
-    asked = asyncio.ensure_future(stops.first.wait())
+    return Served(
+        app=create_gateway_app(gateway),
+        running=lambda: len(in_flight),
+        drain=in_flight.drain,
+        stop=stop,
+        on_ready=lambda: _log.info("ready", url=url),
+        answers_while_draining=True,  # with a 503, and with where to read that it drains
+        access_log=False,
+    )
+
+
+@contextmanager
+def _reloading_on_hangup(gateway: Gateway) -> Iterator[None]:
+    def follow() -> None:
+        try:
+            reload(gateway)
+        except ConfigError as error:
+            _log.error("configuration not changed", why=str(error))
+
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGHUP, _reload, gateway)
+    loop.add_signal_handler(signal.SIGHUP, follow)
     try:
-        await asyncio.wait({running, asked}, return_when=asyncio.FIRST_COMPLETED)
-        if not asked.done():
-            await running  # ended by itself: raises what ended it
-            return 1
-        status = await _drain(gateway, server.drain_timeout, stops)
-        http.should_exit = True
-        await finish(http, running)
-        return status
+        yield
     finally:
         loop.remove_signal_handler(signal.SIGHUP)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # by default it would end the process
-        asked.cancel()
 
 
 def _spare_the_collector() -> None:
@@ -160,32 +151,3 @@ def _spare_the_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER)
-
-
-async def _drain(gateway: Gateway, limit_s: float, stops: StopSignals) -> int:
-    """Let requests under way end, or end them after `limit_s` or on the second signal.
-
-    New ones are answered meanwhile: with a 503, and with where to read that it drains.
-    """
-    left = len(gateway.watchdog.flights)
-    _log.info("stopping", running=left, limit_s=limit_s, hint="Ctrl-C again stops at once")
-    drained = asyncio.ensure_future(gateway.drain(limit_s))
-    at_once = asyncio.ensure_future(stops.second.wait())
-    await asyncio.wait({drained, at_once}, return_when=asyncio.FIRST_COMPLETED)
-    drained.cancel()
-    if at_once.done():
-        _log.warning("stopped at once", ended=len(gateway.watchdog.flights))
-        gateway.stop()
-        return STOPPED_AT_ONCE
-    at_once.cancel()
-    if not drained.result():
-        _log.warning("drain timeout", ended=len(gateway.watchdog.flights))
-        gateway.stop()
-    return STOPPED
-
-
-def _reload(gateway: Gateway) -> None:
-    try:
-        reload(gateway)
-    except ConfigError as error:
-        _log.error("configuration not changed", why=str(error))

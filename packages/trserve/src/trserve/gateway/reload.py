@@ -32,12 +32,10 @@ def reload(gateway: Gateway) -> list[str]:
     """
     wanted = gateway.deployment.reread()
     old, new = gateway.deployment.gateway, wanted.gateway
-    try:
+    with wanted.origin.locating():
         _refuse(old, new, _FOLLOWED, "")
         _refuse(gateway.deployment.server, wanted.server, _FOLLOWED_SERVER, "server.")
         plan = _plan(gateway, new)
-    except ConfigError as error:
-        raise wanted.located(error) from error
     changed = ["keys"] if gateway.keys.reload() else []
     _follow(gateway, plan)
     changed += plan.told()

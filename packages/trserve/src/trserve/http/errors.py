@@ -31,8 +31,9 @@ _TYPES = {
 class ApiError(HTTPException):
     """An answer other than the one asked for.
 
-    message: what is wrong and what to do. param: path of the request's field at fault. code: for
-    programs, stable.
+    message: what is wrong and what to do.
+    param: path of the request's field at fault.
+    code: for programs, stable.
     """
 
     def __init__(

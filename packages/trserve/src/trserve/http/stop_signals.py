@@ -8,10 +8,15 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 KILLED = 130
+REMIND_S = 3.0
+"""How often the log mentions a long wait."""
+
+_FIRST = asyncio.FIRST_COMPLETED
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -42,3 +47,23 @@ class StopSignals:
         if self.second.is_set():
             os._exit(KILLED)
         (self.second if self.first.is_set() else self.first).set()
+
+
+async def interrupted(
+    work: asyncio.Future[Any],
+    signalled: asyncio.Event,
+    remind: Callable[[], None] = lambda: None,
+    remind_s: float = REMIND_S,
+) -> bool:
+    """Wait for the end of the work or for the signal; whether that has come.
+
+    remind: called every `remind_s` seconds meanwhile.
+    """
+    signal_came = asyncio.ensure_future(signalled.wait())
+    both = {work, signal_came}
+    try:
+        while not (await asyncio.wait(both, timeout=remind_s, return_when=_FIRST))[0]:
+            remind()
+        return signalled.is_set()
+    finally:
+        signal_came.cancel()

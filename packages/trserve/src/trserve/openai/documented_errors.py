@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trserve.openai.schemas.server_responses import ErrorResponse
+from trserve.openai.schemas.error_response import ErrorResponse
 
 _TEXTS = {
     400: "The request is wrong; `param` names the field",

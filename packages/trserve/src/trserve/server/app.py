@@ -1,4 +1,4 @@
-"""The ASGI application over one `Serving`."""
+"""The ASGI application over one `ServedGroup`."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from trserve.http.middleware.api_key import ApiKeyMiddleware, OneKey
 from trserve.http.middleware.body_limit import BodyLimitMiddleware
 from trserve.http.middleware.exchange import ExchangeMiddleware
 from trserve.http.validation_errors import validation_error_response
-from trserve.server.endpoints import chat, completions, models, operations
-from trserve.server.serving import Serving
+from trserve.server.endpoints import chat, completions, health, metrics_page, models
+from trserve.server.group.served_group import ServedGroup
 
 _DESCRIPTION = """OpenAI-compatible, with one extension: the request object `tokenrouter`, by which
 a client may ask which model made each token. What is not supported is refused by name."""
 
 
-def create_app(serving: Serving) -> FastAPI:
-    """A FastAPI app; its lifespan ties `serving.bridge` to the event loop that runs it."""
+def create_app(served: ServedGroup) -> FastAPI:
+    """A FastAPI app; its lifespan ties `served.delivery` to the event loop that runs it."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         del app
-        serving.bridge.bind(asyncio.get_running_loop())
+        served.delivery.bind(asyncio.get_running_loop())
         try:
             yield
         finally:
-            serving.bridge.bind(None)
+            served.delivery.bind(None)
 
     app = FastAPI(
         title="tokenrouter", version=__version__, description=_DESCRIPTION, lifespan=lifespan
     )
-    app.state.serving = serving
-    for endpoint in (chat, completions, models, operations, playground):
+    app.state.served = served
+    for endpoint in (chat, completions, models, health, metrics_page, playground):
         app.include_router(endpoint.router)
     app.add_exception_handler(HTTPException, http_error_response)
     app.add_exception_handler(RequestValidationError, validation_error_response)
     # the one added last is the outermost
-    app.add_middleware(BodyLimitMiddleware, max_bytes=serving.limits.max_body_bytes)
-    if serving.api_key is not None:
-        app.add_middleware(ApiKeyMiddleware, keys=OneKey(serving.api_key))
-    app.add_middleware(ExchangeMiddleware, metrics=serving.metrics)
+    app.add_middleware(BodyLimitMiddleware, max_bytes=served.limits.max_body_bytes)
+    if served.api_key is not None:
+        app.add_middleware(ApiKeyMiddleware, keys=OneKey(served.api_key))
+    app.add_middleware(ExchangeMiddleware, metrics=served.metrics)
     return app

@@ -1,92 +1,128 @@
-"""Settings of the server, from four places: flag, environment, file, default, in this order.
+"""Settings of the servers: declared here, once, whether by flag, variable or file.
 
 A setting `port` is the flag `--port`, the variable `TRSERVE_PORT` and `port` in the file's
 `server:` section. The few of the group's own settings that people change most (`GroupSettings`)
-have flags and variables too; in the file they stand at the top level.
+have flags and variables too; in the file they stand at the top level. A flag beats the variable,
+which beats the file, which beats the default. `trserve.cli.setting_flags` makes the flags from
+these fields, and a test compares the README's table with them.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
+from msgspec.structs import fields
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from trsched.errors import ConfigError
-from trsched.plan.config import DelayedBatching, Mode, parse_bytes
+from trsched.plan.config import DelayedBatching, GroupConfig, Mode, parse_bytes
 from trsched.plan.sglang_model import LoadFormat
+from trserve.settings.setting import ENV_PREFIX, Setting, Shown
+from trserve.settings.unknown_setting import unknown
 
-ENV_PREFIX = "TRSERVE_"
+_GROUP_DEFAULTS = {field.name: field.default for field in fields(GroupConfig)}
+
+Key = Annotated[SecretStr, Field(min_length=1)]
 
 
-class _Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="forbid", frozen=True)
+class Settings(BaseModel):
+    """Some settings.
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what is passed: `resolve` merges the sources and so can name the one at fault."""
-        return (init_settings,)
+    section: where they stand in the file, with a dot.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    section: ClassVar[str] = ""
 
     @classmethod
-    def resolve(cls, flags: Mapping[str, Any], file: Mapping[str, Any], section: str = "") -> Self:
+    def settings(cls) -> dict[str, Setting]:
+        """What they are, by name."""
+        return {
+            name: Setting(name, cls.section, field, cls.default_of(name))
+            for name, field in cls.model_fields.items()
+        }
+
+    @classmethod
+    def default_of(cls, name: str) -> object:
+        """What holds if a setting is nowhere given."""
+        return cls.model_fields[name].default
+
+    @classmethod
+    def from_environment(cls) -> dict[str, str]:
+        """What variables say, by name."""
+        given = {variable.upper(): value for variable, value in os.environ.items()}
+        return {
+            name: given[setting.variable]
+            for name, setting in cls.settings().items()
+            if setting.variable in given
+        }
+
+    @classmethod
+    def resolve(cls, flags: Mapping[str, Any], file: Mapping[str, Any]) -> Self:
         """Merge flags (None: not given), environment and the file's section.
 
         Raises ConfigError naming the flag, the variable or the file's setting at fault.
         """
         flags = {name: value for name, value in flags.items() if value is not None}
-        env = EnvSettingsSource(cls)()
+        env = cls.from_environment()
         try:
-            return cls(**{**file, **env, **flags})
+            return cls.model_validate({**file, **env, **flags})
         except ValidationError as error:
             first = error.errors()[0]
             name = str(first["loc"][0])
-            if first["type"] == "extra_forbidden":
-                raise ConfigError(f"{section}{name}", unknown(name, cls.model_fields)) from error
-            if name in flags:
-                field = "--" + name.replace("_", "-")
-            else:
-                field = ENV_PREFIX + name.upper() if name in env else f"{section}{name}"
-            raise ConfigError(field, _complaint(first["msg"], name, first["input"])) from error
+            setting = cls.settings().get(name)
+            if setting is None:
+                complaint = unknown(name, cls.model_fields)
+                raise ConfigError(f"{cls.section}{name}", complaint) from error
+            place = setting.variable if name in env else setting.key
+            message = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
+            if not setting.secret and not isinstance(first["input"], dict):
+                message += f", not {first['input']!r}"
+            raise ConfigError(setting.flag if name in flags else place, message) from error
 
 
-class HttpSettings(_Settings):
-    """How an HTTP server runs. Times are in seconds."""
+class HttpSettings(Settings):
+    """How an HTTP server runs."""
 
-    host: str = Field("127.0.0.1", min_length=1, description="address to listen on")
-    port: int = Field(8000, ge=0, le=65535, description="port to listen on, 0 picks a free one")
-    api_key: Annotated[SecretStr, Field(min_length=1)] | None = Field(
+    section: ClassVar[str] = "server."
+
+    host: Annotated[str, Shown("ADDRESS")] = Field(
+        "127.0.0.1", min_length=1, description="address to listen on; 0.0.0.0 for all"
+    )
+    port: Annotated[int, Shown("PORT")] = Field(
+        8000, ge=0, le=65535, description="port to listen on; 0 picks a free one"
+    )
+    api_key: Annotated[Key | None, Shown("KEY")] = Field(
         None, description="key that clients must send as `Authorization: Bearer KEY`"
     )
-    request_timeout: float | None = Field(
-        None, gt=0, description="a request that takes longer ends with an error"
+    request_timeout: Annotated[float | None, Shown("SECONDS", default="never")] = Field(
+        None,
+        gt=0,
+        description="seconds after which a request ends with an error; also the most that a client "
+        "may ask for",
     )
-    max_body: str | int = Field("4MiB", description="largest request body, e.g. 512KiB")
-    drain_timeout: float = Field(
-        30.0, ge=0, description="how long a stopping server lets running requests finish"
+    max_body: Annotated[str | int, Shown("SIZE")] = Field(
+        "4MiB", description="largest request body"
     )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="least severe messages to log"
+    drain_timeout: Annotated[float, Shown("SECONDS")] = Field(
+        30.0, ge=0, description="seconds that running requests may go on after the first Ctrl-C"
     )
-    json_logs: bool = Field(False, description="one JSON object per log line")
-    access_log: bool = Field(False, description="log every HTTP request")
-    ready_file: Path | None = Field(
-        None, description="written once the server is ready, JSON with `url` and `pid`"
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], Shown("LEVEL")] = Field(
+        "info", description="least severe messages to log: `debug`, `info`, `warning` or `error`"
+    )
+    json_logs: Annotated[bool, Shown(off="--text-logs")] = Field(
+        False, description="one JSON object per log line"
+    )
+    access_log: Annotated[bool, Shown(off="--no-access-log")] = Field(
+        False, description="log every HTTP request"
+    )
+    ready_file: Annotated[Path | None, Shown("PATH")] = Field(
+        None,
+        description='for scripts: `{"url": …, "pid": …}` is written here in one step once the '
+        "server is ready, and removed when it stops",
     )
 
     @field_validator("port", mode="before")
@@ -105,7 +141,7 @@ class HttpSettings(_Settings):
         try:
             parse_bytes(value, "max_body")
         except ConfigError as error:
-            raise ValueError(str(error).removeprefix("max_body: ")) from error
+            raise ValueError(error.message) from error
         return value
 
     @property
@@ -117,35 +153,55 @@ class HttpSettings(_Settings):
 class ServerSettings(HttpSettings):
     """Of the server of a token-routed group."""
 
-    served_name: str | None = Field(
-        None, min_length=1, description="the model's name for clients (default: the group's name)"
+    served_name: Annotated[str | None, Shown("NAME", default="the group's name")] = Field(
+        None, min_length=1, description="the name by which clients know the group"
     )
 
 
 class GatewaySettings(HttpSettings):
     """Of the gateway."""
 
-    admin_key: Annotated[SecretStr, Field(min_length=1)] | None = Field(
-        None, description="key for /admin; without one /admin answers to nobody"
+    admin_key: Annotated[Key | None, Shown("KEY")] = Field(
+        None, description="opens `/admin` of the gateway, which without one answers to nobody"
     )
-    keys_file: Path | None = Field(
-        None, description="clients' keys, hashed, with their limits; see `trserve key`"
+    keys_file: Annotated[Path | None, Shown("FILE")] = Field(
+        None,
+        description="the gateway's clients' keys, hashed, with their limits; see `trserve key`",
     )
 
 
-class GroupSettings(_Settings):
+class GroupSettings(Settings):
     """The group's settings that have flags and variables; None leaves the file's value."""
 
-    context: int | None = Field(None, description="most tokens of one request, prompt and output")
-    kv_memory: str | int | None = Field(
-        None, description="memory for the KV caches of all models together, e.g. 1GiB, or `auto`"
+    context: Annotated[int | None, Shown("TOKENS")] = Field(
+        None, description="most tokens of one request, prompt and answer together"
     )
-    max_active: int | None = Field(None, description="requests served at the same time")
-    max_queue: int | None = Field(None, description="requests that may wait for admission")
-    mode: Mode | None = Field(None, description="`routed`, or a mode that routing is compared with")
-    delayed_batching: DelayedBatching | None = Field(None, description="`auto`, `fixed` or `off`")
-    load_format: LoadFormat | None = Field(
-        None, description="how models on SGLang are loaded, e.g. `dummy` without their weights"
+    kv_memory: Annotated[str | int | None, Shown("SIZE")] = Field(
+        None,
+        description="memory for the KV caches of all models together; `auto` (all models on "
+        "SGLang): what the GPUs have left",
+    )
+    max_active: Annotated[int | None, Shown("N", default="as many as fit")] = Field(
+        None, description="requests served at the same time"
+    )
+    max_queue: Annotated[int | None, Shown("N")] = Field(
+        None, description="requests that may wait for their turn"
+    )
+    mode: Annotated[Mode | None, Shown("MODE")] = Field(
+        None,
+        description="to compare with `routed`: `llm-only` and `slm-only` (that model alone, with "
+        "the whole KV budget), `official` (one request after another, as the algorithms' own code "
+        "runs)",
+    )
+    delayed_batching: Annotated[DelayedBatching | None, Shown("HOW")] = Field(
+        None,
+        description="`auto`: the thresholds B are found while serving, from where each model's "
+        "`threshold` starts; `fixed`: those stay; `off`: every batch starts at once",
+    )
+    load_format: Annotated[LoadFormat | None, Shown("HOW", default="each model's own")] = Field(
+        None,
+        description="of all models on SGLang: `auto`, `safetensors`, or `dummy`: made-up weights, "
+        "nothing is downloaded",
     )
 
     @field_validator("delayed_batching", mode="before")
@@ -153,32 +209,21 @@ class GroupSettings(_Settings):
     def _off_in_yaml(cls, value: object) -> object:
         return "off" if value is False else value
 
+    @classmethod
+    def default_of(cls, name: str) -> object:
+        """The group's own."""
+        return _GROUP_DEFAULTS[name]
+
+
+ALL_SETTINGS = ServerSettings.settings() | GatewaySettings.settings() | GroupSettings.settings()
+"""Every setting that has a flag and a variable, by name, as the README lists them."""
+
 
 def unknown_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Variables that look like ours but set nothing, with what to say about each."""
-    known = [ENV_PREFIX + name.upper() for name in known_settings()]
+    known = [setting.variable for setting in ALL_SETTINGS.values()]
     return {
         name: unknown(name, known)
         for name in sorted(environ)
         if name.upper().startswith(ENV_PREFIX) and name.upper() not in known
     }
-
-
-def known_settings() -> list[str]:
-    """Names of all settings that have flags and variables."""
-    fields = [ServerSettings.model_fields, GatewaySettings.model_fields, GroupSettings.model_fields]
-    return list(dict.fromkeys(name for each in fields for name in each))
-
-
-def unknown(name: str, known: Mapping[str, Any] | list[str] | tuple[str, ...]) -> str:
-    """What to say of a setting that does not exist, with the closest that does."""
-    close = get_close_matches(name, list(known), n=1)
-    return f"unknown setting, did you mean {close[0]!r}?" if close else "unknown setting"
-
-
-def _complaint(message: str, name: str, value: object) -> str:
-    text = message.removeprefix("Value error, ").removeprefix("Input ")
-    shown = (
-        "" if name in ("api_key", "admin_key") or isinstance(value, dict) else f", not {value!r}"
-    )
-    return text + shown

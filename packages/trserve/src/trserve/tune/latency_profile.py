@@ -62,7 +62,7 @@ class LatencyProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_profile(path: Path) -> LatencyProfile:
     """Raises ConfigError naming the file, or the field that is wrong."""
-    data = read_config(path)
+    data = read_config(path).data
     try:
         profile = converted(data, LatencyProfile, "profile")
         # the latencies are checked where a configuration's are

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trserve.gateway.access.rate_limit import Limits, RateLimiter, Refusal, TokenBucket
+from trserve.gateway.access.rate_limit import KeyLimits, LimitReached, RateLimiter, TokenBucket
 
 TIMES = st.floats(0, 200, allow_subnormal=False)
 
@@ -67,24 +67,24 @@ def test_no_span_sees_more_than_its_minutes_and_one_and_each_wait_is_true(
     assert taken <= rate * (span / 60 + 1) * (1 + 1e-4) + max(0.0, largest)
 
 
-def refused(refusal: Refusal | None, limit: str, retry_s: float) -> bool:
+def refused(refusal: LimitReached | None, limit: str, retry_s: float) -> bool:
     assert refusal is not None
     return refusal.limit == limit and refusal.retry_s == pytest.approx(retry_s)
 
 
 def test_a_refused_request_leaves_no_trace() -> None:
-    limiter = RateLimiter(Limits(requests_per_minute=2, tokens_per_minute=100, concurrency=2))
+    limiter = RateLimiter(KeyLimits(requests_per_minute=2, tokens_per_minute=100, concurrency=2))
     assert limiter.take(0.0, 60) is None
     assert refused(limiter.take(0.0, 60), "tokens_per_minute", 12.0)
     assert limiter.take(0.0, 40) is None, "neither a request nor tokens were counted"
-    assert limiter.take(0.0, 0) == Refusal("concurrency", 1.0)
+    assert limiter.take(0.0, 0) == LimitReached("concurrency", 1.0)
     limiter.release(0.0, 60, 60)
     assert refused(limiter.take(0.0, 0), "requests_per_minute", 30.0)
     assert limiter.running == 1
 
 
 def test_no_limits_limit_nothing() -> None:
-    limiter = RateLimiter(Limits())
+    limiter = RateLimiter(KeyLimits())
     assert all(limiter.take(0.0, 1e9) is None for _ in range(1000))
     for _ in range(1000):
         limiter.release(0.0, 1e9, 5)
@@ -92,10 +92,10 @@ def test_no_limits_limit_nothing() -> None:
 
 
 def test_new_limits_count_what_runs_and_what_was_used_of_an_old_one() -> None:
-    limiter = RateLimiter(Limits(requests_per_minute=1, tokens_per_minute=10))
+    limiter = RateLimiter(KeyLimits(requests_per_minute=1, tokens_per_minute=10))
     assert limiter.take(0.0, 10) is None
-    limiter.change(Limits(requests_per_minute=5, tokens_per_minute=10, concurrency=1))
-    assert limiter.take(0.0, 0) == Refusal("concurrency", 1.0)
+    limiter.change(KeyLimits(requests_per_minute=5, tokens_per_minute=10, concurrency=1))
+    assert limiter.take(0.0, 0) == LimitReached("concurrency", 1.0)
     limiter.release(0.0, 10, 10)
     assert refused(limiter.take(0.0, 1), "tokens_per_minute", 6.0)
     assert limiter.take(0.0, 0) is None

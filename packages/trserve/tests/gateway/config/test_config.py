@@ -12,7 +12,6 @@ import yaml
 from trsched.errors import ConfigError
 from trserve.gateway.config.checks import gateway_config
 from trserve.gateway.config.deployment import config_file, load_gateway
-from trserve.gateway.config.lines import line_of
 from trserve.server.deployment import load_deployment
 
 GOOD: dict[str, Any] = {
@@ -127,34 +126,28 @@ instances:
 
 
 @pytest.mark.parametrize(
-    ("field", "line"),
-    [
-        ("models[0].tpot_s", 4),
-        ("models[1].tpot_s", 6),
-        ("models[1].nothing", 5),
-        ("instances[0].url", 10),
-        ("instances[3].url", 7),
-        ("server.port", 1),
-        ("weights", None),
-    ],
-)
-def test_lines(field: str, line: int | None) -> None:
-    assert line_of(TEXT, field) == line
-
-
-@pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("0.012", "-1", "line 4: models[0].tpot_s: "),
-        ("model: small", "model: tiny", "line 9: instances[0].model: 'tiny' is none of"),
-        ("0.012", ".inf", "line 4: models[0].tpot_s: Expected `float` <= 1000000000.0"),
-        ("port: 0", "port: x", "line 1: server.port: "),
-        ("port: 0", "ports: 0", "line 1: server.ports: unknown setting, did you mean 'port'?"),
-        ("tpot_s: 0.04}", "tpot: 0.04}", "line 6: models[1].tpot: unknown setting, did you mean"),
-        ("  - name: a", "  - name: [a", "line 9: "),
+        ("0.012", "-1", "line 4 column 5: models[0].tpot_s: "),
+        ("model: small", "model: tiny", "line 9 column 5: instances[0].model: 'tiny' is none of"),
+        ("0.012", ".inf", "line 4 column 5: models[0].tpot_s: Expected `float` <= 1000000000.0"),
+        ("port: 0", "port: x", "line 1 column 10: server.port: "),
+        (
+            "port: 0",
+            "ports: 0",
+            "line 1 column 10: server.ports: unknown setting, did you mean 'port'?",
+        ),
+        (
+            "tpot_s: 0.04}",
+            "tpot: 0.04}",
+            "line 6 column 6: models[1].tpot: unknown setting, did you mean",
+        ),
+        ("  - name: a", "  - name: [a", "line 9 column 10: "),
     ],
 )
-def test_errors_name_file_line_and_field(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_errors_name_file_line_column_and_field(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
     file = tmp_path / "pool.yaml"
     file.write_text(TEXT.replace(old, new))
     with pytest.raises(ConfigError) as caught:

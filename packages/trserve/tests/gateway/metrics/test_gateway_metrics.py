@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from rbalance import BalancerStats, Telemetry
 from trserve.gateway.metrics.gateway_metrics import GatewayMetrics
 from trserve.gateway.metrics.instance_collector import InstanceRow
-from trserve.gateway.pool.telemetry_text import Reading, read_metrics
+from trserve.gateway.pool.telemetry_text import TelemetryReading, read_metrics
 
 ROWS = [
     InstanceRow("a", "small", 3, 1, 120.5, True, False, 0.25, "closed"),
@@ -128,4 +128,4 @@ def test_every_number_of_the_balancer_is_on_the_page() -> None:
 def test_another_gateway_reads_its_load_from_the_page() -> None:
     metrics = GatewayMetrics(lambda: ROWS, BalancerStats())
     metrics.decided("a", "small")
-    assert read_metrics(metrics.page()) == Reading(Telemetry(5, 1), "trgateway")
+    assert read_metrics(metrics.page()) == TelemetryReading(Telemetry(5, 1), "trgateway")

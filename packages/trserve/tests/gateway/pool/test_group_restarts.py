@@ -11,7 +11,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from trserve.gateway.config.config import GroupSpec
-from trserve.gateway.pool import local_groups
 from trserve.gateway.pool.local_groups import LocalGroup
 
 READY = """
@@ -29,9 +28,15 @@ GARBAGE = ENDS.replace('"url"', "url")
 class Scripted(LocalGroup):
     """Its process runs these programs, one after the other; None: there is no such file."""
 
-    def __init__(self, programs: list[str | None]) -> None:
-        spec = GroupSpec(name="pair", preset="none")
-        super().__init__(spec, max_body=1, debug=False, json_logs=False)
+    def __init__(self, programs: list[str | None], recovered_s: float) -> None:
+        super().__init__(
+            GroupSpec(name="pair", preset="none"),
+            max_body=1,
+            debug=False,
+            json_logs=False,
+            restart_s=(0.01, 0.04),
+            recovered_s=recovered_s,
+        )
         self.programs = programs
         self.ports: list[int] = []
 
@@ -63,13 +68,9 @@ async def restarted(group: Scripted) -> list[dict[str, Any]]:
     ("recovered_s", "pauses"),
     [(60.0, [0.01, 0.02, 0.04, 0.04]), (0.0, [0.01, 0.01, 0.01, 0.01])],
 )
-async def test_until_one_stays(
-    monkeypatch: pytest.MonkeyPatch, recovered_s: float, pauses: list[float]
-) -> None:
+async def test_until_one_stays(recovered_s: float, pauses: list[float]) -> None:
     """At its old port; the pauses double, and begin anew once it has lived for long enough."""
-    monkeypatch.setattr(local_groups, "_RESTART_S", (0.01, 0.04))
-    monkeypatch.setattr(local_groups, "_RECOVERED_S", recovered_s)
-    group = Scripted([ENDS, FAILS, None, GARBAGE, STAYS])
+    group = Scripted([ENDS, FAILS, None, GARBAGE, STAYS], recovered_s)
     lines = await restarted(group)
     assert group.ports == [0, 7, 7, 7, 7]
     assert [line["in_s"] for line in lines if "in_s" in line] == pauses

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from trserve.gateway.config.config import InstanceSpec
+from trserve.gateway.http.body_parser import parse_body
 from trserve.gateway.pool.circuit_breaker import CircuitBreaker
 from trserve.gateway.pool.instance import Instance
-from trserve.gateway.request.ask import read_ask
 
 
 def sent(entry: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -18,8 +18,8 @@ def sent(entry: dict[str, Any], **fields: Any) -> dict[str, Any]:
     spec = InstanceSpec(name="a", model="small", group="pair", **entry)
     made = Instance(0, spec, "http://127.0.0.1:9", None, CircuitBreaker(), 0, 1024)
     body = {"model": "auto", "messages": [{"role": "user", "content": "Hi"}], **fields}
-    ask = read_ask(json.dumps(body).encode(), "chat")
-    told = json.loads(made.body(ask.fields))
+    parsed = parse_body(json.dumps(body).encode(), "chat")
+    told = json.loads(made.body(parsed.fields))
     assert isinstance(told, dict)
     assert told["model"] == "pair"
     return told

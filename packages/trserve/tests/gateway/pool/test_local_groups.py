@@ -120,4 +120,4 @@ def test_an_entry_that_the_group_cannot_serve(
     ) as server:
         status, _, lines = server.finish()
     assert status == 2
-    assert lines[-1] == f"trserve: config {file} line 8: {said}\n"
+    assert lines[-1] == f"trserve: config {file} line 8 column 3: {said}\n"

@@ -20,9 +20,9 @@ from tests.support.gateway.upstream_answers import (
     response,
 )
 from trserve.gateway.pool.telemetry_scraper import TelemetryScraper
-from trserve.gateway.pool.telemetry_text import Reading
+from trserve.gateway.pool.telemetry_text import TelemetryReading
 
-VLLM = Reading(Telemetry(21, 3, 0.5), "vllm")
+VLLM = TelemetryReading(Telemetry(21, 3, 0.5), "vllm")
 
 pytestmark = pytest.mark.asyncio
 
@@ -31,10 +31,10 @@ class Watched:
     """What the scraper tells of one instance: its news in order."""
 
     def __init__(self, scraper: TelemetryScraper, key: str, url: str) -> None:
-        self.news: asyncio.Queue[Reading | str] = asyncio.Queue()
+        self.news: asyncio.Queue[TelemetryReading | str] = asyncio.Queue()
         scraper.watch(key, url, self.news.put_nowait, self.news.put_nowait)
 
-    async def next(self) -> Reading | str:
+    async def next(self) -> TelemetryReading | str:
         async with asyncio.timeout(20):
             return await self.news.get()
 
@@ -49,7 +49,7 @@ async def scraping(timeout_s: float = 5.0, **settings: float) -> AsyncIterator[T
             await scraper.close()
 
 
-async def first_news(answer: Script, timeout_s: float = 5.0) -> Reading | str:
+async def first_news(answer: Script, timeout_s: float = 5.0) -> TelemetryReading | str:
     async with scripted(answer) as server, scraping(timeout_s) as scraper:
         return await Watched(scraper, "a", server.url).next()
 
@@ -63,7 +63,7 @@ async def test_readings_come_again_and_again() -> None:
 
 async def test_the_page_is_asked_for_uncompressed_and_with_the_instances_own_headers() -> None:
     async with scripted(always(200, pages.VLLM)) as server, scraping() as scraper:
-        news: asyncio.Queue[Reading | str] = asyncio.Queue()
+        news: asyncio.Queue[TelemetryReading | str] = asyncio.Queue()
         headers = {"authorization": "Bearer secret"}
         scraper.watch("a", server.url, news.put_nowait, news.put_nowait, headers)
         async with asyncio.timeout(20):
@@ -166,7 +166,7 @@ async def test_a_later_success_recovers() -> None:
         while isinstance(news[-1], str):
             news.append(await watched.next())
         assert news[0] == "metrics page: status 404"
-        assert news[-1] == Reading(Telemetry(5, 2, 0.28), "sglang")
+        assert news[-1] == TelemetryReading(Telemetry(5, 2, 0.28), "sglang")
 
 
 async def test_nothing_is_told_after_unwatch_and_the_key_is_free_again() -> None:
@@ -183,15 +183,17 @@ async def test_nothing_is_told_after_unwatch_and_the_key_is_free_again() -> None
         assert gone.news.empty()
 
 
-async def test_a_callback_that_raises_is_logged_and_ends_nothing(caplog, monkeypatch) -> None:
-    monkeypatch.setattr("trserve.gateway.pool.polling._AFTER_A_BUG_S", 0.01)
-    calls: asyncio.Queue[Reading] = asyncio.Queue()
+async def test_a_callback_that_raises_is_logged_and_ends_nothing(caplog) -> None:
+    calls: asyncio.Queue[TelemetryReading] = asyncio.Queue()
 
-    def on_reading(reading: Reading) -> None:
+    def on_reading(reading: TelemetryReading) -> None:
         calls.put_nowait(reading)
         raise RuntimeError("a bug")
 
-    async with scripted(always(200, pages.VLLM)) as server, scraping() as scraper:
+    async with (
+        scripted(always(200, pages.VLLM)) as server,
+        scraping(after_a_bug_s=0.01) as scraper,
+    ):
         scraper.watch("a", server.url, on_reading, pytest.fail)
         for _ in range(2):
             async with asyncio.timeout(20):

@@ -13,7 +13,7 @@ from rbalance import Telemetry
 from tests.support.gateway import metrics_pages as pages
 from trsched.shared.counters import GroupStatus, SubserverStats
 from trsched.shared.step_counters import StepCounters
-from trserve.gateway.pool.telemetry_text import Reading, read_metrics
+from trserve.gateway.pool.telemetry_text import TelemetryReading, read_metrics
 from trserve.server.metrics.group_collector import GroupCollector
 
 
@@ -29,7 +29,7 @@ from trserve.server.metrics.group_collector import GroupCollector
     ],
 )
 def test_a_servers_page_is_recognised(page: bytes, kind: str, telemetry: Telemetry) -> None:
-    expected = Reading(telemetry, kind)
+    expected = TelemetryReading(telemetry, kind)
     assert read_metrics(page) == expected
     assert read_metrics(page.replace(b"\n", b"\r\n")) == expected
     assert read_metrics(page.replace(b"\n", b" 1764496800000\n")) == expected, "with times"
@@ -40,9 +40,9 @@ def test_a_servers_page_is_recognised(page: bytes, kind: str, telemetry: Telemet
 
 def test_older_names_of_vllm_and_llama_cpp() -> None:
     older = pages.VLLM.replace(b"vllm:kv_cache_usage_perc", b"vllm:gpu_cache_usage_perc")
-    assert read_metrics(older) == Reading(Telemetry(21, 3, 0.5), "vllm")
+    assert read_metrics(older) == TelemetryReading(Telemetry(21, 3, 0.5), "vllm")
     older = pages.LLAMACPP + b"llamacpp:kv_cache_usage_ratio 0.125\n"
-    assert read_metrics(older) == Reading(Telemetry(2, 1, 0.125), "llamacpp")
+    assert read_metrics(older) == TelemetryReading(Telemetry(2, 1, 0.125), "llamacpp")
 
 
 def sglang(name: str, value: float, **ranks: object) -> bytes:
@@ -58,7 +58,7 @@ def test_sglangs_tensor_parallel_ranks_are_one_and_its_data_parallel_ranks_are_s
         for dp, running in ((0, 10), (1, 3))
         for tp in range(4)
     )
-    assert read_metrics(page) == Reading(Telemetry(13, 1, 0.25), "sglang")
+    assert read_metrics(page) == TelemetryReading(Telemetry(13, 1, 0.25), "sglang")
 
 
 def test_sglangs_priorities_are_parts_of_the_total_and_not_added_to_it() -> None:
@@ -68,7 +68,7 @@ def test_sglangs_priorities_are_parts_of_the_total_and_not_added_to_it() -> None
         + sglang("num_queue_reqs", 5, tp_rank=0, priority="0")
         + sglang("num_queue_reqs", 2, tp_rank=0, priority="1")
     )
-    assert read_metrics(page) == Reading(Telemetry(3, 7), "sglang")
+    assert read_metrics(page) == TelemetryReading(Telemetry(3, 7), "sglang")
 
 
 def test_labels_may_hold_anything() -> None:
@@ -76,7 +76,7 @@ def test_labels_may_hold_anything() -> None:
     page = sglang("num_running_reqs", 3, model_name=name, dp_rank=0) + sglang(
         "num_running_reqs", 4, model_name=name, dp_rank=1
     )
-    assert read_metrics(page) == Reading(Telemetry(7, 0), "sglang")
+    assert read_metrics(page) == TelemetryReading(Telemetry(7, 0), "sglang")
 
 
 def test_our_own_page_as_the_server_writes_it() -> None:
@@ -85,7 +85,9 @@ def test_our_own_page_as_the_server_writes_it() -> None:
     stats[1].kv_tokens_used, stats[1].kv_tokens_capacity = 10, 40
     registry = CollectorRegistry()
     registry.register(GroupCollector(lambda: GroupStatus("pair", 2, 5, 8, False, {}, stats)))
-    assert read_metrics(generate_latest(registry)) == Reading(Telemetry(5, 2, 0.75), "trserve")
+    assert read_metrics(generate_latest(registry)) == TelemetryReading(
+        Telemetry(5, 2, 0.75), "trserve"
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,9 +96,9 @@ def test_our_own_page_as_the_server_writes_it() -> None:
 def test_a_number_that_makes_no_sense_is_not_there(number: str) -> None:
     assert read_metrics(f"vllm:num_requests_running {number}\n".encode()) is None
     page = f"vllm:num_requests_running 3\nvllm:num_requests_waiting {number}\n".encode()
-    assert read_metrics(page) == Reading(Telemetry(3, 0), "vllm")
+    assert read_metrics(page) == TelemetryReading(Telemetry(3, 0), "vllm")
     page = f"vllm:num_requests_running 3\nvllm:kv_cache_usage_perc {number}\n".encode()
-    assert read_metrics(page) == Reading(Telemetry(3, 0), "vllm")
+    assert read_metrics(page) == TelemetryReading(Telemetry(3, 0), "vllm")
 
 
 @pytest.mark.parametrize(
@@ -121,10 +123,10 @@ def test_a_page_that_does_not_say_what_runs_is_none(page: bytes) -> None:
 
 def test_a_share_above_one_is_no_share() -> None:
     page = b"vllm:num_requests_running 3\nvllm:kv_cache_usage_perc 45.0\n"
-    assert read_metrics(page) == Reading(Telemetry(3, 0), "vllm")
+    assert read_metrics(page) == TelemetryReading(Telemetry(3, 0), "vllm")
 
 
-def sensible(reading: Reading | None) -> bool:
+def sensible(reading: TelemetryReading | None) -> bool:
     if reading is None:
         return True
     told = reading.telemetry

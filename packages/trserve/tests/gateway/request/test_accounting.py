@@ -177,7 +177,7 @@ def test_any_mix_of_endings_leaves_nothing(upstreams, gateways, concurrency: int
         def look(self) -> None:
             accounts = gateway.in_flight().values()
             assert all(number >= 0 for account in accounts for number in account)
-            under_way = gateway.call(lambda: len(gateway.gateway.watchdog.flights))
+            under_way = gateway.call(lambda: len(gateway.gateway.in_flight))
             assert under_way <= len(gates)
 
         def teardown(self) -> None:

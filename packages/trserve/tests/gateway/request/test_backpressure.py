@@ -28,9 +28,9 @@ from tests.support.gateway.upstream_answers import (
 )
 from tests.support.waiting import until
 from trserve.gateway.request.attempt import Attempt
-from trserve.gateway.request.attempt_outcome import Progress
-from trserve.gateway.request.flight import Flight
-from trserve.gateway.request.reply import Reply
+from trserve.gateway.request.client_response import ClientResponse
+from trserve.gateway.request.interruptible_task import InterruptibleTask
+from trserve.gateway.upstream.stream_progress import StreamProgress
 
 MOST_BYTES = 40 << 20
 """Of four sockets' kernel buffers; without back-pressure there is no limit at all."""
@@ -170,9 +170,9 @@ async def test_seconds_that_the_client_did_not_read_are_not_the_instances() -> N
             clock.now += 1.0
             yield part
 
-    flight = Flight("r", 0.0, math.inf, stream=True)
-    progress = Progress(lambda tokens: None)
-    attempt = Attempt("a", Reply(send), flight, progress, [])
+    task = InterruptibleTask(0.0, math.inf, stream=True)
+    progress = StreamProgress(lambda tokens: None)
+    attempt = Attempt("a", ClientResponse(send), task, progress, [])
     attempt._loop = clock  # type: ignore[assignment]
     response: Any = SimpleNamespace(
         status=200,

@@ -30,6 +30,14 @@ def test_a_lone_request_may_be_retried_and_time_earns_more() -> None:
     assert [budget.spend(9999.0) for _ in range(6)] == [True] * 5 + [False]
 
 
+def test_to_ask_costs_nothing() -> None:
+    budget = RetryBudget(SETTINGS)
+    assert all(budget.affords(0.0) for _ in range(100))
+    assert [budget.spend(0.0) for _ in range(6)] == [True] * 5 + [False]
+    assert not budget.affords(0.9)
+    assert budget.affords(1.0)
+
+
 @given(
     steps=st.lists(st.tuples(st.floats(0, 3), st.booleans()), max_size=200),
     since=st.integers(0, 199),

@@ -10,15 +10,16 @@ import pytest
 
 from rbalance import NoInstanceError
 from tests.support.gateway.gateway_parts import instance, opened, small_config
+from trserve.gateway.http.body_parser import parse_body
 from trserve.gateway.pool.pool import Pool
-from trserve.gateway.request.ask import Ask, read_ask
+from trserve.gateway.request.parsed_body import ParsedBody
 from trserve.gateway.request.route_requests import RouteRequests
 from trserve.http.errors import ApiError
 
 
-def asked(**fields: Any) -> Ask:
+def asked(**fields: Any) -> ParsedBody:
     body = {"model": "auto", "messages": [{"role": "user", "content": "Hi"}], **fields}
-    return read_ask(json.dumps(body).encode(), "chat")
+    return parse_body(json.dumps(body).encode(), "chat")
 
 
 def requests_of(
@@ -29,8 +30,8 @@ def requests_of(
     return RouteRequests(config, pool), pool
 
 
-def refusal(requests: RouteRequests, ask: Ask) -> ApiError:
-    return requests.refusal(ask, NoInstanceError("no instance may take this request"))
+def refusal(requests: RouteRequests, body: ParsedBody) -> ApiError:
+    return requests.refusal(body, NoInstanceError("no instance may take this request"))
 
 
 THREE = [{"name": name} for name in ("x", "y", "z")]
@@ -57,8 +58,8 @@ def test_sets_that_clients_make_up_do_not_fill_memory() -> None:
     requests, pool = requests_of(models, [instance(name, name) for name in names])
     for bits in range(1, 1024):
         chosen = [name for at, name in enumerate(names) if bits >> at & 1]
-        ask = asked(routebalance={"models": chosen}, max_tokens=5000)
-        assert requests.of(ask, 0).max_tokens == 1000 + bits.bit_length() - 1
+        body = asked(routebalance={"models": chosen}, max_tokens=5000)
+        assert requests.of(body, 0).max_tokens == 1000 + bits.bit_length() - 1
     assert len(requests._known) == 256
     pool.retire(pool.instances[0])  # from now on all is found out anew
     requests.of(asked(), 0)

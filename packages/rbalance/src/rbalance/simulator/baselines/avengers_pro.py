@@ -18,8 +18,8 @@ from rbalance.policies.model_first import ModelChoice
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
-    from rbalance.simulator.baselines.labelled import Labelled
+    from rbalance.labels.embedded_labels import Labelled
+    from rbalance.policies.batch import RequestBatch
 
 CLUSTERS = 32
 TOP_K = 1
@@ -28,7 +28,13 @@ BETA = 9.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AvengersPro:
-    """centres: float [C, D] of length 1. score: float [C, M]. See `fit_avengers_pro`."""
+    """The router, as `fit_avengers_pro` makes it.
+
+    centres: float [C, D] of length 1.
+    score: float [C, M], of each model in each cluster.
+    top_k: so many of the nearest clusters count.
+    beta: how much more the nearer ones count.
+    """
 
     uses_vectors: ClassVar[bool] = True
     centres: NDArray[np.float64]
@@ -38,11 +44,11 @@ class AvengersPro:
 
     @property
     def fallback(self) -> int:
-        """See ModelRouter."""
+        """The model with the best mean score, for requests without vectors."""
         return int(self.score.mean(axis=0).argmax())
 
-    def models(self, batch: Batch) -> ModelChoice:
-        """See ModelRouter. Nearer clusters count more: their weights are softmax(β · cosine)."""
+    def models(self, batch: RequestBatch) -> ModelChoice:
+        """The best-scoring model over the nearest clusters, weighted by softmax(β · cosine)."""
         assert batch.vectors is not None
         near = batch.vectors @ self.centres.T
         top = np.argpartition(-near, min(self.top_k, near.shape[1] - 1), axis=1)[:, : self.top_k]
@@ -59,7 +65,9 @@ def fit_avengers_pro(
     top_k: int = TOP_K,
     seed: int = 0,
 ) -> AvengersPro:
-    """Cluster and rank. performance_weight: p_w, 0 (cheapest) to 1 (best).
+    """Cluster and rank.
+
+    performance_weight: p_w, 0 (cheapest) to 1 (best).
 
     Raises MissingExtraError without scipy.
     """

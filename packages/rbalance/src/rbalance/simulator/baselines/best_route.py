@@ -21,15 +21,18 @@ from rbalance.simulator.baselines.logistic import Logistic, fit_logistic
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
-    from rbalance.simulator.baselines.labelled import Labelled
+    from rbalance.labels.embedded_labels import Labelled
+    from rbalance.policies.batch import RequestBatch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BestRoute:
-    """reference: the model that answers when nothing cheaper is likely enough.
+    """The router, as `fit_best_route` makes it.
 
-    cost: float64 [M], USD a request. threshold: t, the least probability of a match.
+    classifier: how likely each model's answer matches the reference's.
+    reference: the model that answers when nothing cheaper is likely enough.
+    cost: float64 [M], USD a request.
+    threshold: t, the least probability of a match.
     best_of: how often the same model may be asked, at most.
     """
 
@@ -42,11 +45,11 @@ class BestRoute:
 
     @property
     def fallback(self) -> int:
-        """See ModelRouter."""
+        """The reference, for requests without vectors."""
         return self.reference
 
-    def models(self, batch: Batch) -> ModelChoice:
-        """See ModelRouter."""
+    def models(self, batch: RequestBatch) -> ModelChoice:
+        """The cheapest that is likely to match the reference, asked as often as that takes."""
         assert batch.vectors is not None
         match = self.classifier.probability(batch.vectors)
         model, times = cheapest_match(

@@ -18,13 +18,15 @@ from rbalance.policies.model_first import ModelChoice
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
 
 
 @dataclass(frozen=True, slots=True)
 class Cocktail:
-    """cheapest_first: the models by cost. target: the quality that is good enough.
+    """The router.
 
+    cheapest_first: the models by cost.
+    target: the quality that is good enough.
     members: of an ensemble, at most.
     """
 
@@ -35,11 +37,11 @@ class Cocktail:
 
     @property
     def fallback(self) -> int:
-        """See ModelRouter."""
+        """The dearest model."""
         return self.cheapest_first[-1]
 
-    def models(self, batch: Batch) -> ModelChoice:
-        """See ModelRouter."""
+    def models(self, batch: RequestBatch) -> ModelChoice:
+        """The first model of each request's ensemble; the others answer at the same time."""
         first, also = [], {}
         for row, quality in enumerate(batch.predictions.quality):
             leader, *others = self._ensemble(quality)

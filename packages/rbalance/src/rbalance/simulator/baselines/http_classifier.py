@@ -14,7 +14,7 @@ from rbalance.simulator.baselines.semantic_router import TIMEOUT_S
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
 
 
 class _Classification(msgspec.Struct):
@@ -44,8 +44,8 @@ class HttpClassifier:
         self._timeout_s = timeout_s
         self._pool = ThreadPoolExecutor(connections, thread_name_prefix="classifier")
 
-    def categories(self, batch: Batch) -> Sequence[str | None]:
-        """See Classifier."""
+    def categories(self, batch: RequestBatch) -> Sequence[str | None]:
+        """The category of each prompt, None for what failed or came too late."""
         asked = [self._pool.submit(self._ask, prompt) for prompt in batch.prompts]
         wait(asked, self._timeout_s)
         for future in asked:

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Logistic:
-    """weights: float64 [D, H]; bias: float64 [H]."""
+    """Fitted heads.
+
+    weights: float64 [D, H].
+    bias: float64 [H].
+    """
 
     weights: NDArray[np.float64]
     bias: NDArray[np.float64]

@@ -18,8 +18,8 @@ from rbalance.policies.model_first import ModelChoice
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
-    from rbalance.simulator.baselines.labelled import Labelled
+    from rbalance.labels.embedded_labels import Labelled
+    from rbalance.policies.batch import RequestBatch
 
 RANK = 64
 STEPS = 300
@@ -29,7 +29,12 @@ WEIGHT_DECAY = 1e-3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factors:
-    """apart: float64 [K], w ∘ (v_strong − v_weak). project: float64 [D, K]. bias: float64 [K]."""
+    """What was factorised.
+
+    apart: float64 [K], w ∘ (v_strong − v_weak).
+    project: float64 [D, K].
+    bias: float64 [K].
+    """
 
     apart: NDArray[np.float64]
     project: NDArray[np.float64]
@@ -53,11 +58,11 @@ class RouteLLM:
 
     @property
     def fallback(self) -> int:
-        """See ModelRouter."""
+        """The strong model, for requests without vectors."""
         return self.strong
 
-    def models(self, batch: Batch) -> ModelChoice:
-        """See ModelRouter."""
+    def models(self, batch: RequestBatch) -> ModelChoice:
+        """Strong or weak, by the win rate."""
         assert batch.vectors is not None
         strong = self.factors.win_rate(batch.vectors) >= self.threshold
         return ModelChoice(np.where(strong, self.strong, self.weak))

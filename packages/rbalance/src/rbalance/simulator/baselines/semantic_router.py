@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rbalance.policies.batch import Batch
-    from rbalance.simulator.baselines.labelled import Labelled
+    from rbalance.labels.embedded_labels import Labelled
+    from rbalance.policies.batch import RequestBatch
 
 TIMEOUT_S = 2.0
 
@@ -27,10 +27,10 @@ class Classifier(Protocol):
 
     @property
     def uses_vectors(self) -> bool:
-        """`Batch.vectors` must be there."""
+        """`RequestBatch.vectors` must be there."""
         ...
 
-    def categories(self, batch: Batch) -> Sequence[str | None]:
+    def categories(self, batch: RequestBatch) -> Sequence[str | None]:
         """One for each request; None where the service failed or was too slow."""
         ...
 
@@ -50,11 +50,11 @@ class SemanticRouter:
 
     @property
     def fallback(self) -> int:
-        """See ModelRouter."""
+        """The default model."""
         return self._default
 
-    def models(self, batch: Batch) -> ModelChoice:
-        """See ModelRouter."""
+    def models(self, batch: RequestBatch) -> ModelChoice:
+        """The model of each prompt's category; the default where there is none."""
         found = self._classifier.categories(batch)
         self.failed_open += sum(category is None for category in found)
         chosen = [self._model_of.get(each or "", self._default) for each in found]
@@ -63,14 +63,17 @@ class SemanticRouter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NearestCategory:
-    """A classifier in process: the category whose mean vector is nearest. centres: [C, D]."""
+    """A classifier in process: the category whose mean vector is nearest.
+
+    centres: [C, D].
+    """
 
     uses_vectors: ClassVar[bool] = True
     names: tuple[str, ...]
     centres: NDArray[np.float64]
 
-    def categories(self, batch: Batch) -> Sequence[str | None]:
-        """See Classifier."""
+    def categories(self, batch: RequestBatch) -> Sequence[str | None]:
+        """The nearest category of each prompt."""
         assert batch.vectors is not None
         return [self.names[at] for at in (batch.vectors @ self.centres.T).argmax(axis=1)]
 

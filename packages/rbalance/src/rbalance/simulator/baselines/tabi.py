@@ -15,12 +15,16 @@ import numpy as np
 from rbalance.policies.model_first import ModelChoice
 
 if TYPE_CHECKING:
-    from rbalance.policies.batch import Batch
+    from rbalance.policies.batch import RequestBatch
 
 
 @dataclass(frozen=True, slots=True)
 class Tabi:
-    """cascade: models, cheapest first. trust: the least predicted quality that ends it."""
+    """The router.
+
+    cascade: models, cheapest first.
+    trust: the least predicted quality that ends it.
+    """
 
     uses_vectors: ClassVar[bool] = False
     cascade: tuple[int, ...]
@@ -28,11 +32,11 @@ class Tabi:
 
     @property
     def fallback(self) -> int:
-        """See ModelRouter."""
+        """The strongest model."""
         return self.cascade[-1]
 
-    def models(self, batch: Batch) -> ModelChoice:
-        """See ModelRouter."""
+    def models(self, batch: RequestBatch) -> ModelChoice:
+        """The first of the cascade, then the next ones up to one that is trusted."""
         trusted = batch.predictions.quality[:, list(self.cascade)] >= self.trust
         trusted[:, -1] = True
         asked = trusted.argmax(axis=1)  # the first one that is trusted ends the cascade

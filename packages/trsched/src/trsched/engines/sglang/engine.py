@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from trrouters import LogitsOutput, Need
 from trsched.engines.base import Capacity, EngineSpec, StepResult
 from trsched.engines.sampling import token_logprobs
-from trsched.engines.sglang import contract, cpu_shims
+from trsched.engines.sglang import contract
 from trsched.engines.sglang.sampling_seed import sampling_seed
 from trsched.engines.sglang.settings import SglangSettings, server_arguments
+from trsched.engines.sglang.without_cuda import prepare_without_cuda
 from trsched.errors import EngineError
 from trsched.request import SamplingParams, TokenLogprobs
 
@@ -44,7 +45,7 @@ class SglangEngine:
         self._needs = needs
         self._settings = settings
         contract.check_version()
-        cpu_shims.install()
+        prepare_without_cuda()
         contract.check_names()
         from trsched.engines.sglang import boot
         from trsched.engines.sglang.routed_req import RoutedReq

@@ -10,7 +10,7 @@ import msgspec
 DONE = b"[DONE]"
 
 
-class Text(msgspec.Struct):
+class ChunkText(msgspec.Struct):
     """`delta` or `message`. Thinking (two spellings are in use) and calls of tools are tokens."""
 
     content: str | list[Any] | None = None
@@ -19,12 +19,12 @@ class Text(msgspec.Struct):
     tool_calls: list[Any] | None = None
 
 
-class Choice(msgspec.Struct):
+class ChunkChoice(msgspec.Struct):
     """Of a chat's chunk, a chat's response, or a completion."""
 
     index: int | None = 0
-    delta: Text | None = None
-    message: Text | None = None
+    delta: ChunkText | None = None
+    message: ChunkText | None = None
     text: str | None = None
     finish_reason: str | None = None
 
@@ -37,7 +37,7 @@ class Choice(msgspec.Struct):
         return bool(said.content or said.reasoning_content or said.reasoning or said.tool_calls)
 
 
-class Usage(msgspec.Struct):
+class ChunkUsage(msgspec.Struct):
     """Tokens as the server counts them; some write 3.0."""
 
     prompt_tokens: int | float | None = None
@@ -47,8 +47,8 @@ class Usage(msgspec.Struct):
 class Chunk(msgspec.Struct):
     """One event's data, or the body of a response that isn't streamed."""
 
-    choices: list[Choice] | None = None
-    usage: Usage | None = None
+    choices: list[ChunkChoice] | None = None
+    usage: ChunkUsage | None = None
     error: Any = None
     object: str | None = None
     message: Any = None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import aiohttp
 import msgspec
 
 from trserve.bench.client.completion_chunk import decode_chunk
+from trserve.bench.client.connection import BrokenResponseError, NotConnectedError
 
 Kind = Literal[
     "refused",
@@ -32,7 +32,11 @@ _LONGEST = 200  # characters of a message
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """kind: what is counted. message: one line, for people."""
+    """Why a request failed.
+
+    kind: what is counted.
+    message: one line, for people.
+    """
 
     kind: Kind
     message: str
@@ -81,14 +85,14 @@ def _refusal(body: bytes) -> str | None:
 
 
 def failure_of_exception(error: Exception, status: int | None) -> Failure:
-    """Of what was raised. status: the response's, None if none had come."""
-    foreseen = isinstance(error, (aiohttp.ClientError, OSError))
-    said = (str(error) if foreseen else repr(error)) or type(error).__name__
+    """Of what was raised.
+
+    status: the response's, None if none had come.
+    """
     if isinstance(error, TimeoutError):
         return failure("timeout", "no complete response in time")
-    if isinstance(error, aiohttp.ClientConnectorError):
-        refused = isinstance(error.os_error, ConnectionRefusedError)
-        return failure("refused" if refused else "unreachable", said)
-    if isinstance(error, aiohttp.ClientSSLError):
-        return failure("unreachable", said)
+    if isinstance(error, NotConnectedError):
+        refused = isinstance(error.error, ConnectionRefusedError)
+        return failure("refused" if refused else "unreachable", str(error))
+    said = str(error) if isinstance(error, BrokenResponseError) else repr(error)
     return failure("disconnected" if status is None else "broken_stream", said)

@@ -15,12 +15,16 @@ from trserve.bench.client.failure import Failure
 class RequestRecord:
     """One request that ended.
 
-    scheduled: when it should have been sent; latencies count from there. begun: when the generator
-    got to it. sent: when it was given to the connection, later if `--max-in-flight` held it back.
+    scheduled: when it should have been sent; latencies count from there.
+    begun: when the generator got to it.
+    sent: when it was given to the connection, later if `--max-in-flight` held it back.
     content_at: float64 times at which content came, one for each chunk that had any.
-    output_tokens: None where nobody counted them; tokens_from: who did. several_choices: streamed
-    side by side (n > 1), so that times between chunks are those of no choice.
-    status: of HTTP, None if none came. failure: None for a complete response.
+    output_tokens: None where nobody counted them.
+    tokens_from: who did.
+    several_choices: streamed side by side (n > 1), so that times between chunks are those of no
+        choice.
+    status: of HTTP, None if none came.
+    failure: None for a complete response.
     """
 
     number: int

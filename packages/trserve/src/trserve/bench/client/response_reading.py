@@ -15,7 +15,9 @@ from trserve.bench.client.failure import Failure, failure, failure_of_error_even
 class ResponseReading:
     """One response. `failure` is set once it is known to have failed; what comes then is ignored.
 
-    Times are whatever the caller's clock says. content_at: of each chunk that had content.
+    Times are whatever the caller's clock says.
+
+    content_at: of each chunk that had content.
     ended: when the response was complete: at its [DONE], else at the end of its bytes.
     """
 

@@ -47,8 +47,9 @@ class ClosedLoad:
 class OpenLoad:
     """Requests are sent at their times, whatever the server does.
 
-    at: float64 [N] seconds from the start, ascending. input_tokens, output_tokens: float64 [N] as
-    a trace has them, NaN where it doesn't say; None without a trace.
+    at: float64 [N] seconds from the start, ascending.
+    input_tokens, output_tokens: float64 [N] as a trace has them, NaN where it doesn't say; None
+        without a trace.
     """
 
     at: NDArray[np.float64]

@@ -20,7 +20,10 @@ Endpoint = Literal["chat", "completions"]
 
 @dataclass(frozen=True, slots=True)
 class BodyForm:
-    """What is the same in all requests. extra: fields that are added, or replace ours."""
+    """What is the same in all requests.
+
+    extra: fields that are added, or replace ours.
+    """
 
     endpoint: Endpoint
     model: str

@@ -42,7 +42,11 @@ class RequestOptions:
 
 @dataclass(frozen=True, slots=True)
 class RequestPlan:
-    """Checked. headers: with the key's. form: its model is empty until the server was asked."""
+    """Checked.
+
+    headers: with the key's.
+    form: its model is empty until the server was asked.
+    """
 
     form: BodyForm
     prompts: list[Prompt] | None

@@ -8,11 +8,14 @@ from rich.console import Console
 from rich.table import Table
 
 from trserve.bench.results.percentiles import Distribution
-from trserve.bench.results.summary import Summary, Tokens, notes
+from trserve.bench.results.summary import LoadSummary, Tokens, notes
 
 
-def show(summary: Summary, heading: str, offered: float | None) -> None:
-    """Write to stdout; colours only in a terminal. offered: requests/s, None without a rate."""
+def show(summary: LoadSummary, heading: str, offered: float | None) -> None:
+    """Write to stdout; colours only in a terminal.
+
+    offered: requests/s, None without a rate.
+    """
     width = None if sys.stdout.isatty() else 120
     console = Console(width=width, highlight=False, markup=False)
     console.print(heading, soft_wrap=True)
@@ -25,7 +28,7 @@ def show(summary: Summary, heading: str, offered: float | None) -> None:
         console.print(line, soft_wrap=True)
 
 
-def _counts(summary: Summary, offered: float | None) -> list[str]:
+def _counts(summary: LoadSummary, offered: float | None) -> list[str]:
     counts = summary.counts
     planned = "" if counts.planned is None else f" of {counts.planned}"
     requests = (
@@ -54,7 +57,7 @@ def _tokens(tokens: Tokens) -> str:
     return f"{tokens.per_s:.1f} tokens/s ({tokens.total})"
 
 
-def _latencies(summary: Summary) -> Table:
+def _latencies(summary: LoadSummary) -> Table:
     table = _table("Latencies, ms", "", "n", "mean", "p50", "p90", "p95", "p99", "max")
     for name, found in (
         ("TTFT", summary.ttft),
@@ -73,7 +76,7 @@ def _row(found: Distribution | None) -> list[str]:
     return [str(found.n), *(f"{value * 1e3:.2f}" for value in values)]
 
 
-def _failures(summary: Summary) -> Table:
+def _failures(summary: LoadSummary) -> Table:
     table = _table("Failed requests", "kind", "count", "the first one")
     table.columns[2].justify = "left"
     for kind, found in summary.failures.items():
@@ -81,7 +84,7 @@ def _failures(summary: Summary) -> Table:
     return table
 
 
-def _generator(summary: Summary) -> list[str]:
+def _generator(summary: LoadSummary) -> list[str]:
     late = summary.generator
     found = (
         ("generator lag", late.schedule),

@@ -17,8 +17,10 @@ _LATE_MAX_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Requests. planned: None where only time ends the load. cut_off: in flight at its end.
+    """Requests.
 
+    planned: None where only time ends the load.
+    cut_off: in flight at its end.
     begun: sent, or waiting for a slot (`--max-in-flight`) at the end.
     """
 
@@ -33,7 +35,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Of one kind. example: the first one's message."""
+    """Of one kind.
+
+    example: the first one's message.
+    """
 
     count: int
     example: str
@@ -43,8 +48,8 @@ class Failures:
 class Tokens:
     """Of complete responses, by direction.
 
-    by_usage, by_chunks, unknown: how many responses were counted by the server, by their chunks,
-    or not at all; tokens of the last are in no figure.
+    by_usage, by_chunks, unknown: how many responses were counted by the server, by their chunks, or
+        not at all; tokens of the last are in no figure.
     """
 
     total: int
@@ -56,7 +61,10 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Goodput:
-    """Requests that met all objectives. share: of those that ended, failed ones included."""
+    """Requests that met all objectives.
+
+    share: of those that ended, failed ones included.
+    """
 
     requests: int
     per_s: float
@@ -67,8 +75,9 @@ class Goodput:
 class Generator:
     """What the generator itself did; its lag in seconds.
 
-    schedule: from a request's time to when it was begun; None for closed loops. event_loop: of a
-    clock that ticks beside the load. slot_wait: that `--max-in-flight` held requests back.
+    schedule: from a request's time to when it was begun; None for closed loops.
+    event_loop: of a clock that ticks beside the load.
+    slot_wait: that `--max-in-flight` held requests back.
     cpu_share: of one core; at 1 it cannot do more.
     """
 
@@ -87,7 +96,7 @@ class Generator:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class LoadSummary:
     """All of it. Latencies in seconds; each None where no request had one.
 
     several_choices: complete responses of more than one (n > 1).
@@ -112,7 +121,11 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a load leaves behind. late: of its event loop. open_loop: whether it had a schedule."""
+    """What a load leaves behind.
+
+    late: of its event loop.
+    open_loop: whether it had a schedule.
+    """
 
     records: Sequence[RequestRecord]
     planned: int | None
@@ -126,11 +139,11 @@ class Observed:
     held_back: bool
 
 
-def summarise(observed: Observed, wanted: Objectives | None) -> Summary:
+def summarise(observed: Observed, wanted: Objectives | None) -> LoadSummary:
     """Of what was observed; `wanted` for the goodput."""
     records, seconds = observed.records, observed.seconds
     done = [record for record in records if record.failure is None]
-    return Summary(
+    return LoadSummary(
         seconds=seconds,
         counts=Counts(
             planned=observed.planned,
@@ -162,7 +175,7 @@ def summarise(observed: Observed, wanted: Objectives | None) -> Summary:
     )
 
 
-def notes(summary: Summary) -> list[str]:
+def notes(summary: LoadSummary) -> list[str]:
     """What a reader of the figures should know."""
     said, output, counts = [], summary.output, summary.counts
     if output.by_chunks:

@@ -56,7 +56,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How answers are made. seed: None for a fresh one each time."""
+    """How answers are made.
+
+    max_tokens: of an answer.
+    temperature: 0 takes the likeliest token.
+    seed: None for a fresh one each time.
+    """
 
     max_tokens: int = 512
     temperature: float = 0.0

@@ -13,12 +13,12 @@ from dataclasses import replace
 from pydantic import SecretStr
 from rich.console import Console
 
+from trserve.http.http_server import HttpServer
 from trserve.http.listener import listen, reserve, url_of
 from trserve.http.logs import configure_logging
-from trserve.http.uvicorn_server import HttpServer
 from trserve.server.app import create_app
 from trserve.server.deployment import Deployment
-from trserve.server.open_serving import open_serving
+from trserve.server.open_served_group import open_served_group
 
 _HOST = "127.0.0.1"
 _PATIENCE_S = 2.0
@@ -36,7 +36,7 @@ def local_server(deployment: Deployment) -> Iterator[tuple[str, str]]:
     configure_logging("warning", json_logs=False)
     with reserve(_HOST, 0) as sock:
         with _progress(deployment) as report:
-            group, serving = open_serving(private, report)
+            group, serving = open_served_group(private, report)
         try:
             listen(sock, _HOST)
             started = threading.Event()

@@ -12,12 +12,12 @@ import typer
 
 from trsched.errors import ConfigError
 from trserve.bench.client.http_client import ServerError
-from trserve.bench.measurement import Measured, Measurement, measure
+from trserve.bench.measurement import BenchPlan, BenchResult, measure
 from trserve.bench.plan.load_plan import LoadOptions, plan_load
 from trserve.bench.plan.request_plan import RequestOptions, plan_requests, server_url
 from trserve.bench.results.objectives import Objectives, objectives
 from trserve.bench.results.record_file import record_lines
-from trserve.bench.results.summary import Summary, notes, summarise
+from trserve.bench.results.summary import LoadSummary, notes, summarise
 from trserve.cli.output_file import check_writable, write_whole
 from trserve.http.stop_signals import KILLED
 
@@ -40,36 +40,36 @@ def bench(options: BenchOptions) -> int:
 
     The exit status is 1 if no request was answered, 130 after Ctrl-C.
     """
-    measurement = _measurement(options)
+    plan = _plan(options)
     wanted = _objectives(options)
     if options.save is not None:
         check_writable(options.save, "--save")
     try:
-        measured = measure(measurement)
+        result = measure(plan)
     except ServerError as error:
-        raise ConfigError("URL", f"{measurement.url}: {error}") from error
-    summary = summarise(measured.observed, wanted)
+        raise ConfigError("URL", f"{plan.url}: {error}") from error
+    summary = summarise(result.observed, wanted)
     if options.save is not None:
-        write_whole(options.save, "--save", record_lines(measured.observed.records))
+        write_whole(options.save, "--save", record_lines(result.observed.records))
     if options.as_json:
-        document = _document(options, measurement, measured, summary)
+        document = _document(options, plan, result, summary)
         typer.echo(json.dumps(document, ensure_ascii=False, default=str))
     else:
         from trserve.bench.results.result_view import show
 
-        show(summary, f"{measurement.url}, model {measured.model}", measurement.offered_rate)
+        show(summary, f"{plan.url}, model {result.model}", plan.offered_rate)
         if options.save is not None:
             typer.echo(f"{options.save}: every request, one JSON object on a line")
-    if measured.stopped:
+    if result.stopped:
         return KILLED
     return 0 if summary.counts.completed else 1
 
 
-def _measurement(options: BenchOptions) -> Measurement:
+def _plan(options: BenchOptions) -> BenchPlan:
     url = server_url(options.url)
     load = plan_load(options.load)
     requests = plan_requests(options.requests, load, options.load.seed)
-    return Measurement(url, load, requests, options.warm_up)
+    return BenchPlan(url, load, requests, options.warm_up)
 
 
 def _objectives(options: BenchOptions) -> Objectives | None:
@@ -82,7 +82,7 @@ def _objectives(options: BenchOptions) -> Objectives | None:
 
 
 def _document(
-    options: BenchOptions, measurement: Measurement, measured: Measured, summary: Summary
+    options: BenchOptions, plan: BenchPlan, result: BenchResult, summary: LoadSummary
 ) -> dict[str, Any]:
     """Everything; seconds throughout. The key and the values of headers are left out."""
     requests = asdict(options.requests)
@@ -90,21 +90,21 @@ def _document(
     return {
         "tool": f"trserve bench {version('trserve')}",
         "configuration": {
-            "url": measurement.url,
+            "url": plan.url,
             "load": asdict(options.load),
             "requests": requests
             | {
-                "model": measured.model,
-                "headers": list(measurement.requests.headers),
-                "input_tokens": str(measurement.requests.input_tokens.drawn),
-                "output_tokens": str(measurement.requests.output_tokens.drawn),
+                "model": result.model,
+                "headers": list(plan.requests.headers),
+                "input_tokens": str(plan.requests.input_tokens.drawn),
+                "output_tokens": str(plan.requests.output_tokens.drawn),
             },
             "warm_up": options.warm_up,
             "slo": options.slo,
             "save": options.save,
         },
-        "offered_requests_per_s": measurement.offered_rate,
-        "stopped": measured.stopped,
+        "offered_requests_per_s": plan.offered_rate,
+        "stopped": result.stopped,
         **asdict(summary),
         "notes": notes(summary),
     }

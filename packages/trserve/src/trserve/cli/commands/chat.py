@@ -17,7 +17,13 @@ _COMMANDS = "/reset forgets the conversation, /quit leaves"
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """What to ask and how to show it. prompt: None to converse."""
+    """What to ask and how to show it.
+
+    prompt: None to converse.
+    system: a message before all others.
+    sampling: how answers are made.
+    as_json: print one document once the answer is there.
+    """
 
     prompt: str | None
     system: str | None

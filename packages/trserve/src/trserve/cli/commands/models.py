@@ -11,11 +11,13 @@ import typer
 from trrouters.package_path import locate
 from trrouters.registry import router_names
 from trsched.engines.open_sglang import require_sglang
-from trsched.errors import ConfigError
+from trsched.errors import ConfigError, NotInstalledError
 from trsched.models.hf_files import find_hf_files
 from trsched.models.model_path import resolve_model_path
 from trsched.plan.config import LlamaCppModel, ModelConfig
+from trsched.plan.require import require_llamacpp, require_router
 from trsched.plan.sglang_model import SglangModel
+from trserve.cli.install_hint import told
 from trserve.presets import preset_names
 from trserve.server.byte_size import byte_size
 from trserve.server.deployment import Deployment, load_deployment
@@ -23,7 +25,13 @@ from trserve.server.deployment import Deployment, load_deployment
 
 @dataclass(frozen=True, slots=True)
 class ModelListing:
-    """A preset's model. bytes: its file's size, None if the file is missing or not needed."""
+    """A preset's model.
+
+    file: None where there is none, as on the engine `profile`.
+    bytes: the file's size, None if it is missing or not needed.
+    available: it can be loaded now.
+    missing: what to do about it where not.
+    """
 
     name: str
     engine: str
@@ -35,7 +43,12 @@ class ModelListing:
 
 @dataclass(frozen=True, slots=True)
 class PresetListing:
-    """A preset. available: it can be served now. router_missing: how to get its checkpoint."""
+    """A preset.
+
+    router: its name, with its settings.
+    router_missing: what to install for it, or how to get its checkpoint; None: nothing is missing.
+    available: it can be served now.
+    """
 
     name: str
     description: str
@@ -80,6 +93,10 @@ def _router(deployment: Deployment) -> str:
 
 def _router_missing(deployment: Deployment) -> str | None:
     router = deployment.group.router
+    try:
+        require_router(router.name)
+    except NotInstalledError as error:
+        return told(error).removeprefix(f"{error.field}: ")
     if router.obtain is None:
         return None
     try:
@@ -95,9 +112,10 @@ def _model(model: ModelConfig, field: str) -> ModelListing:
     if not isinstance(model, LlamaCppModel):
         return ModelListing(model.name, "profile", None, None, True, None)
     try:
+        require_llamacpp(field)
         path = resolve_model_path(model.path, field)
     except ConfigError as error:
-        reason = str(error).removeprefix(f"{field}: ")
+        reason = told(error).removeprefix(f"{field}: ")
         return ModelListing(model.name, "llamacpp", model.path, None, False, reason)
     return ModelListing(model.name, "llamacpp", str(path), path.stat().st_size, True, None)
 
@@ -108,7 +126,7 @@ def _checkpoint(model: SglangModel, field: str) -> ModelListing:
         require_sglang(field)
         files = find_hf_files(model.path, model.revision, field)
     except ConfigError as error:
-        reason = str(error).removeprefix(f"{error.field}: ")
+        reason = told(error).removeprefix(f"{error.field}: ")
         return ModelListing(model.name, "sglang", model.path, None, False, reason)
     ready = bool(files.weights) or (model.load_format == "dummy" and files.config is not None)
     size = sum(file.stat().st_size for file in files.weights)

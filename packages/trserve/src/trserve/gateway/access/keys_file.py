@@ -13,19 +13,27 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-import yaml
 from pydantic import Field, ValidationError
 
 from trsched.errors import ConfigError
 from trserve.openai.schemas.strict import StrictModel
+from trserve.settings.yaml_file import YamlFile, read_yaml
 
 
 class KeyEntry(StrictModel):
-    """A key's line. models: that may be asked for; limits and models: None: all."""
+    """A key's line.
+
+    name: of who has the key.
+    sha256: of the key, in hexadecimal digits.
+    requests_per_minute: None: any number.
+    tokens_per_minute: of prompts and answers; None: any number.
+    concurrency: most requests at the same time; None: any number.
+    models: that may be asked for; None: all.
+    admin: the key opens `/admin`, too.
+    """
 
     name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_.@-]{1,64}$")]
     sha256: Annotated[str, Field(pattern="^[0-9a-fA-F]{64}$")]
@@ -62,54 +70,32 @@ def new_key(name: str) -> tuple[str, str]:
 
 
 def read_keys(path: Path) -> list[KeyEntry]:
-    """The file's keys. Raises ConfigError naming the file, the line and the field."""
-    source = f"keys {path}"
+    """The file's keys. Raises ConfigError naming the file, line, column and field."""
+    file = read_yaml(path, "keys")
+    if not isinstance(file.data, list):
+        raise ConfigError(file.source, "expected a list of keys (`- {name: …, sha256: …}`)")
+    entries = []
+    taken: set[tuple[str, str]] = set()
+    for at, data in enumerate(file.data):
+        entry = _entry(file, at, data)
+        for own in (("name", entry.name), ("sha256", entry.sha256.lower())):
+            if own in taken:
+                raise _error(file, at, own[0], "is there already")
+            taken.add(own)
+        entries.append(entry)
+    return entries
+
+
+def _entry(file: YamlFile, at: int, data: object) -> KeyEntry:
+    if not isinstance(data, dict):
+        raise ConfigError(file.place(f"[{at}]") or file.source, "expected `{name: …, sha256: …}`")
     try:
-        return list(_entries(path.read_text(encoding="utf-8"), source))
-    except OSError as error:
-        raise ConfigError(source, error.strerror or str(error)) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(source, f"not UTF-8 text ({error.reason})") from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = f"{source} line {mark.line + 1}" if mark else source
-        raise ConfigError(where, error.problem or str(error)) from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(source, " ".join(str(error).split())) from error
+        return KeyEntry.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        message = first["msg"].removeprefix("Input ")
+        raise _error(file, at, str(first["loc"][0]), message) from error
 
 
-def _entries(text: str, source: str) -> Iterator[KeyEntry]:
-    """Made from the YAML's nodes, which know the lines that they stand on."""
-    loader = yaml.SafeLoader(text)
-    root = loader.get_single_node()
-    if not isinstance(root, yaml.SequenceNode):
-        raise ConfigError(source, "expected a list of keys (`- {name: …, sha256: …}`)")
-    seen: set[tuple[str, str]] = set()
-    for node in root.value:
-        line = node.start_mark.line + 1
-        if not isinstance(node, yaml.MappingNode):
-            raise ConfigError(f"{source} line {line}", "expected `{name: …, sha256: …}`")
-        lines = _field_lines(node, source)
-        try:
-            entry = KeyEntry.model_validate(loader.construct_document(node))
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = str(first["loc"][0]) if first["loc"] else ""
-            where = f"{source} line {lines.get(field, line)}: {field}"
-            raise ConfigError(where, str(first["msg"]).removeprefix("Input ")) from error
-        for field, value in (("name", entry.name), ("sha256", entry.sha256.lower())):
-            if (field, value) in seen:
-                where = f"{source} line {lines.get(field, line)}: {field}"
-                raise ConfigError(where, "is there already")
-            seen.add((field, value))
-        yield entry
-
-
-def _field_lines(node: yaml.MappingNode, source: str) -> dict[str, int]:
-    lines: dict[str, int] = {}
-    for key, _ in node.value:
-        name, line = str(key.value), key.start_mark.line + 1
-        if name in lines:
-            raise ConfigError(f"{source} line {line}: {name}", "is given twice")
-        lines[name] = line
-    return lines
+def _error(file: YamlFile, at: int, field: str, message: str) -> ConfigError:
+    return ConfigError(f"{file.place(f'[{at}].{field}')}: {field}", message)

@@ -50,8 +50,8 @@ class TokenBucket:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """None: no limit."""
+class KeyLimits:
+    """Of one caller. None: no limit."""
 
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
@@ -59,10 +59,12 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """limit: the field of Limits that is reached. retry_s: seconds until it might pass.
+class LimitReached:
+    """Why a request may not pass now.
 
-    For concurrency that is a guess: how long the others will run is not known.
+    limit: the field of KeyLimits that is reached.
+    retry_s: seconds until it might pass. For concurrency that is a guess: how long the others will
+        run is not known.
     """
 
     limit: str
@@ -72,22 +74,22 @@ class Refusal:
 class RateLimiter:
     """One caller's account. After each `take` without a refusal exactly one `release` must come."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: KeyLimits) -> None:
         self._limits = limits
         self._requests = _bucket(limits.requests_per_minute)
         self._tokens = _bucket(limits.tokens_per_minute)
         self.running = 0
 
-    def take(self, now: float, tokens: float) -> Refusal | None:
+    def take(self, now: float, tokens: float) -> LimitReached | None:
         """Account for a request that may use so many tokens; of a refused one nothing is kept."""
         most = self._limits.concurrency
         if most is not None and self.running >= most:
-            return Refusal("concurrency", _CONCURRENCY_RETRY_S)
+            return LimitReached("concurrency", _CONCURRENCY_RETRY_S)
         requests_s = self._requests.wait(now) if self._requests else 0.0
         tokens_s = self._tokens.wait(now, tokens) if self._tokens else 0.0
         if requests_s or tokens_s:
             name = "requests_per_minute" if requests_s >= tokens_s else "tokens_per_minute"
-            return Refusal(name, max(requests_s, tokens_s))
+            return LimitReached(name, max(requests_s, tokens_s))
         if self._requests:
             self._requests.take(now)
         if self._tokens:
@@ -101,7 +103,7 @@ class RateLimiter:
         if self._tokens:
             self._tokens.settle(now, tokens, used)
 
-    def change(self, limits: Limits) -> None:
+    def change(self, limits: KeyLimits) -> None:
         """Set other limits; what runs still counts, and so does what was used of the same limit."""
         if limits.requests_per_minute != self._limits.requests_per_minute:
             self._requests = _bucket(limits.requests_per_minute)

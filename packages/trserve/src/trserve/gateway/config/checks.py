@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urlsplit
-
-import msgspec
 
 from rbalance import ConfigError as BalanceConfigError
 from rbalance import Weights, parse_weights
@@ -29,24 +25,29 @@ from trserve.gateway.config.config import (
     Timeouts,
     WeightShares,
 )
+from trserve.settings.unknown_setting import naming_unknown_field
 
-_SECTIONS: dict[str, type[msgspec.Struct]] = {
-    "models": ModelSpec,
-    "instances": InstanceSpec,
-    "groups": GroupSpec,
-    "aliases": AliasSpec,
-    "timeouts": Timeouts,
-    "retries": Retries,
-    "breaker": Breaker,
-    "checks": Checks,
-    "slo": Slo,
-    "weights": WeightShares,
+_STRUCTS = {
+    "configuration": (GatewayConfig,),
+    "models": (ModelSpec,),
+    "instances": (InstanceSpec,),
+    "groups": (GroupSpec,),
+    "aliases": (AliasSpec,),
+    "timeouts": (Timeouts,),
+    "retries": (Retries,),
+    "breaker": (Breaker,),
+    "checks": (Checks,),
+    "slo": (Slo,),
+    "weights": (WeightShares,),
 }
 
 
 def gateway_config(data: dict[str, Any]) -> GatewayConfig:
     """Checked in every way that the text alone allows. Raises ConfigError naming the field."""
-    config = _converted(data)
+    try:
+        config = converted(data, GatewayConfig, "configuration")
+    except ConfigError as error:
+        raise naming_unknown_field(error, _STRUCTS) from error
     _check_names(config)
     for at, instance in enumerate(config.instances):
         check_instance(config, instance, f"instances[{at}]")
@@ -92,22 +93,6 @@ def weights_of(given: str | WeightShares, field: str) -> Weights:
         return Weights(given.quality, given.cost, given.latency)
     except BalanceConfigError as error:
         raise ConfigError(field, error.message) from error
-
-
-def _converted(data: dict[str, Any]) -> GatewayConfig:
-    """Msgspec names the object of an unknown field: name the field itself, and one alike."""
-    try:
-        return converted(data, GatewayConfig, "configuration")
-    except ConfigError as error:
-        unknown = re.search(r"Object contains unknown field `(.+)`", error.message)
-        if unknown is None:
-            raise
-        section = re.sub(r"\[.*", "", error.field)
-        known = _SECTIONS.get(section, GatewayConfig).__struct_fields__
-        whole = "" if error.field == "configuration" else f"{error.field}."
-        close = get_close_matches(unknown[1], known, n=1)
-        hint = f", did you mean {close[0]!r}?" if close else ""
-        raise ConfigError(f"{whole}{unknown[1]}", f"unknown setting{hint}") from error
 
 
 def _check_names(config: GatewayConfig) -> None:

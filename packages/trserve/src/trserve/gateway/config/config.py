@@ -20,7 +20,7 @@ Usd = Annotated[float, msgspec.Meta(ge=0, le=_MOST)]
 
 
 class WeightShares(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Three shares that sum to 1."""
+    """How much each of the three counts; they sum to 1."""
 
     quality: float
     cost: float
@@ -30,11 +30,18 @@ class WeightShares(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_o
 class ModelSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A model that instances serve, and what is expected of it.
 
-    quality (0 to 1) and length (output tokens) stand where no predictor knows better. predict_as:
-    the predictor's name of it, or a blend of names with shares (a token-routed pair writes like a
-    bit of both); None: its own name. Prices are USD for 1M tokens. tpot_s: seconds per output
-    token. prefill_rate: prompt tokens a second. slots: requests decoded at once. context: tokens of
-    prompt and answer together.
+    name: for clients, and in instances.
+    quality: 0 to 1, where no predictor knows better.
+    length: output tokens, where no predictor knows better.
+    predict_as: the predictor's name of it, or a blend of names with shares (a token-routed pair
+        writes like a bit of both); None: its own name.
+    price_in: USD for 1M prompt tokens.
+    price_out: USD for 1M output tokens.
+    tpot_s: seconds per output token.
+    prefill_rate: prompt tokens a second.
+    slots: requests decoded at once.
+    context: most tokens of prompt and answer together.
+    capabilities: what requests may ask of it.
     """
 
     name: Name
@@ -53,7 +60,10 @@ class ModelSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
 class GroupSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A token-routed group, which the gateway starts as a server of its own (`trserve launch`).
 
-    preset or config: as that command's. changes: as its `--set`.
+    name: for instances.
+    preset: as that command's `--preset`; either this or `config`.
+    config: as its `--config`.
+    changes: as its `--set`.
     """
 
     name: Name
@@ -65,12 +75,21 @@ class GroupSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
 class InstanceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A server of one model, or a local group at one threshold.
 
-    url: of an OpenAI-compatible server, without `/v1`. group: a local group's name instead, with
-    `threshold` (its router's) or `only` (one of its models) for requests sent by this entry.
+    name: in logs, metrics and answers' headers.
+    model: which of the gateway's models it serves.
+    url: of an OpenAI-compatible server, without `/v1`; either this or `group`.
+    group: a local group's name.
+    threshold: the group's router's, for requests sent by this entry.
+    only: the one model of the group that answers requests sent by this entry.
     upstream_model: the server's name of the model (default: `model`; a group's own name).
-    api_key_env: variable with the key to send. concurrency: most requests sent to it at once; the
-    others wait here. metrics_path: null for no telemetry. tier: what TPOT heads call it.
-    tpot_s, slots, context: where they differ from the model's.
+    api_key_env: variable with the key to send.
+    concurrency: most requests sent to it at once; the others wait here.
+    health_path: asked for its health.
+    metrics_path: asked for its load; null for no telemetry.
+    tier: what TPOT heads call it.
+    tpot_s: where it differs from the model's.
+    slots: where it differs from the model's.
+    context: where it differs from the model's.
     """
 
     name: Name
@@ -91,17 +110,24 @@ class InstanceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_o
 
 
 class AliasSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """A name that stands for some models, with weights of its own if it has any."""
+    """A name that stands for some models.
+
+    models: their names.
+    weights: for requests by this name; None: the gateway's.
+    """
 
     models: Annotated[list[str], msgspec.Meta(min_length=1)]
     weights: str | WeightShares | None = None
 
 
 class Timeouts(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Seconds: to connect, until the first byte of a stream, and between two pieces of it.
+    """How long instances and clients may take, in seconds.
 
-    whole_s: until an answer that is no stream. client_s: how long a client may read nothing of what
-    there is, or take to send its request.
+    connect_s: to connect to an instance.
+    first_byte_s: until the first byte of a stream.
+    whole_s: until an answer that is no stream.
+    idle_s: between two pieces of a stream.
+    client_s: that a client may read nothing of what there is, or take to send its request.
     """
 
     connect_s: Seconds = 2.0
@@ -114,7 +140,8 @@ class Timeouts(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
 class Retries(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Before the first byte only, elsewhere if possible.
 
-    attempts: most tries of one request. budget: retries per request, in the mean.
+    attempts: most tries of one request.
+    budget: retries per request, in the mean.
     """
 
     attempts: Annotated[int, msgspec.Meta(ge=1, le=10)] = 3
@@ -122,14 +149,24 @@ class Retries(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
 
 
 class Breaker(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """After so many failures in a row an instance is left alone, first for `cooldown_s`."""
+    """When an instance is left alone.
+
+    failures: so many in a row.
+    cooldown_s: seconds that it is left alone at first.
+    """
 
     failures: Annotated[int, msgspec.Meta(ge=1)] = 5
     cooldown_s: Seconds = 5.0
 
 
 class Checks(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """How often instances are asked for health and load, and how long an answer may take."""
+    """How often instances are asked for health and load, in seconds.
+
+    health_s: between two questions for health.
+    health_timeout_s: that the answer may take.
+    telemetry_s: between two questions for load.
+    telemetry_timeout_s: that the answer may take.
+    """
 
     health_s: Seconds = 2.0
     health_timeout_s: Seconds = 3.0
@@ -138,20 +175,35 @@ class Checks(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
 
 
 class Slo(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Weights lean toward latency while the mean time of requests is above `target_s`."""
+    """Weights lean toward latency while requests are slow.
+
+    target_s: slow is a mean time of requests above so many seconds.
+    """
 
     target_s: Seconds
 
 
 class GatewayConfig(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """See the sections; `server` is read apart, by trserve.settings.server_settings.
+    """The file without its `server` section, which trserve.settings.server_settings reads.
 
-    policy: as of `rbalance.open_policy`. batching: `natural`: whoever came while the last batch was
-    decided is the next one; `adaptive`: as the article, batches wait for more requests.
-    predictor: a folder made by `rbalance fit`, or `none`. predict_deadline_s: after it a batch is
-    decided by the models' means. tpot: `static`, `online`, or a folder made by `rbalance fit-tpot`.
-    max_waiting: requests under way at once, beyond which the gateway says 429. spare: instances
-    that may be added while it runs.
+    models: that instances serve.
+    instances: of which one answers each request.
+    groups: that the gateway starts itself.
+    aliases: by the names that clients use.
+    policy: how one is chosen, as of `rbalance.open_policy`.
+    batching: `natural`: whoever came while the last batch was decided is the next one; `adaptive`:
+        as the article, batches wait for more requests.
+    weights: of quality, cost and latency: a preset's name, "0.6/0.2/0.2", or three shares.
+    predictor: a folder made by `rbalance fit`, or `none`.
+    predict_deadline_s: seconds after which a batch is decided by the models' means.
+    tpot: `static`, `online`, or a folder made by `rbalance fit-tpot`.
+    slo: None: weights stay as they are.
+    timeouts: of instances and clients.
+    retries: of requests that failed before their first byte.
+    breaker: when an instance is left alone.
+    checks: of instances.
+    max_waiting: requests under way at once, beyond which the gateway says 429.
+    spare: instances that may be added while it runs.
     """
 
     models: Annotated[list[ModelSpec], msgspec.Meta(min_length=1)]

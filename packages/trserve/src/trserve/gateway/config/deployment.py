@@ -12,28 +12,33 @@ import msgspec
 from trsched.errors import ConfigError
 from trserve.gateway.config.checks import gateway_config
 from trserve.gateway.config.config import GatewayConfig
-from trserve.gateway.config.lines import line_of
-from trserve.settings.config_file import apply_changes, parse_change, parse_config, read_text
+from trserve.settings.changes import apply_changes, parse_change
+from trserve.settings.config_file import checked_mapping
+from trserve.settings.origin import Origin
 from trserve.settings.server_settings import GatewaySettings
+from trserve.settings.yaml_file import read_yaml
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayDeployment:
-    """A gateway's configuration and how to serve it; `reread` takes the same file again."""
+    """A gateway's configuration and how to serve it.
+
+    path: the file.
+    flags: settings by name, None for those not given.
+    changes: `KEY=VALUE` texts.
+    origin: where its settings came from.
+    """
 
     path: Path
     server: GatewaySettings
     gateway: GatewayConfig
     flags: Mapping[str, Any]
     changes: Sequence[str]
+    origin: Origin
 
     def reread(self) -> GatewayDeployment:
         """As the file is now. Raises ConfigError."""
         return load_gateway(self.path, self.flags, self.changes)
-
-    def located(self, error: ConfigError) -> ConfigError:
-        """An error that was found later, with the file and the line of its field if it has one."""
-        return _located(self.path, read_text(self.path), error)
 
 
 def config_file(given: Path | None, *, demo: bool) -> Path:
@@ -49,27 +54,23 @@ def load_gateway(
     """Read and check everything that can be checked from the text alone.
 
     flags: settings by name, None for those not given. changes: `KEY=VALUE` texts. Raises
-    ConfigError naming the file, the line and the field.
+    ConfigError naming the field, and file, line and column if it stands there.
     """
-    text = read_text(path)
+    file = checked_mapping(read_yaml(path, "config"))
     flags = flags or {}
-    try:
-        data = apply_changes(parse_config(text, str(path)), map(parse_change, changes))
-        section = data.pop("server", None) or {}
+    parsed = [parse_change(change) for change in changes]
+    named = [name for name, value in flags.items() if value is not None]
+    server_keys = [("server", name) for name in (*named, *GatewaySettings.from_environment())]
+    origin = Origin(file, [*(keys for keys, _ in parsed), *server_keys])
+    with origin.locating():
+        data = apply_changes(file.data, parsed)
+        section = data.get("server") or {}
         if not isinstance(section, dict):
             raise ConfigError("server", f"expected settings, found a {type(section).__name__}")
-        server = GatewaySettings.resolve(flags, section, "server.")
-        gateway = _anchored(gateway_config(data), path.parent)
-    except ConfigError as error:
-        raise _located(path, text, error) from error
-    return GatewayDeployment(path, server, gateway, flags, tuple(changes))
-
-
-def _located(path: Path, text: str, error: ConfigError) -> ConfigError:
-    line = line_of(text, error.field)
-    if line is None:
-        return error
-    return ConfigError(f"config {path} line {line}: {error.field}", error.message)
+        server = GatewaySettings.resolve(flags, section)
+        rest = {name: value for name, value in data.items() if name != "server"}
+        gateway = _anchored(gateway_config(rest), path.parent)
+    return GatewayDeployment(path, server, gateway, flags, tuple(changes), origin)
 
 
 def _anchored(config: GatewayConfig, folder: Path) -> GatewayConfig:

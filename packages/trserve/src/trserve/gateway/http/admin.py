@@ -34,11 +34,21 @@ _ERRORS = (401, 403)
 
 
 class InstanceReport(BaseModel):
-    """An instance as it is. why: what the last health check said, where it said something.
+    """An instance as it is.
 
-    running, waiting, pending_tokens: this gateway's requests and others', as far as known.
-    telemetry: the kind of server that the last reading was of. telemetry_age_s: null before the
-    first one.
+    name: the entry's.
+    model: the one that it serves.
+    url: of its server.
+    state: whether it gets requests.
+    why: what the last health check said, where it said something.
+    breaker: its circuit breaker's state.
+    in_flight: this gateway's requests there.
+    running: requests that run there, this gateway's and others', as far as known.
+    waiting: requests that wait there, this gateway's and others', as far as known.
+    pending_tokens: expected still to be written there.
+    telemetry: the kind of server that the last reading was of.
+    telemetry_age_s: since that reading; null before the first one.
+    telemetry_failure: why there is no reading.
     """
 
     name: str
@@ -175,7 +185,7 @@ def report(gateway: Gateway, instance: Instance) -> InstanceReport:
         state="draining" if instance.draining else "up" if up else "down",
         why=instance.why,
         breaker=instance.breaker.state(now),
-        in_flight=len(instance.flights),
+        in_flight=len(instance.requests),
         running=int(view.running[at]),
         waiting=int(view.waiting[at]),
         pending_tokens=float(view.pending_decode[at]),

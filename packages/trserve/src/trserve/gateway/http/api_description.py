@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from trserve.openai.schemas.server_responses import ErrorResponse
+from trserve.openai.schemas.error_response import ErrorResponse
 
 _ANSWERS = {
     200: "The instance's answer, whatever it is",

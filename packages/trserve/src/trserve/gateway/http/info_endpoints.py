@@ -9,20 +9,22 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from trserve.gateway.access.key_limits import check_models
+from trserve.gateway.http.body_parser import parse_body
 from trserve.gateway.http.current_gateway import CurrentGateway
 from trserve.gateway.metrics.instance_rows import instance_rows
 from trserve.gateway.pool.common_routing import common_routing
 from trserve.gateway.pool.instance import capability_names
-from trserve.gateway.request.ask import read_ask
 from trserve.http.errors import ApiError
+from trserve.http.middleware.api_key import CALLER_KEY
 from trserve.openai.documented_errors import documented_errors
-from trserve.openai.schemas.server_responses import NameCard, NameList
+from trserve.openai.schemas.model_list import NameCard, NameList
 
 if TYPE_CHECKING:
     from rbalance.decide.explain import CandidateReport
     from trserve.gateway.gateway import Gateway
     from trserve.gateway.pool.instance import Instance
-    from trserve.gateway.request.ask import Ask
+    from trserve.gateway.request.parsed_body import ParsedBody
 
 router = APIRouter()
 
@@ -58,7 +60,20 @@ class CandidateTerms(BaseModel):
 
 
 class Candidate(BaseModel):
-    """One instance as the request sees it; see `rbalance.decide.explain.CandidateReport`."""
+    """One instance as the request sees it.
+
+    instance: its name.
+    model: the one that it serves.
+    candidate: the request might go there.
+    why_not: null for a candidate.
+    score: of a candidate, from a policy that scores.
+    quality: predicted of an answer there; null where it is closed or has no room.
+    cost_usd: the same.
+    seconds: the same.
+    terms: of the score.
+    running: requests that run there.
+    waiting: requests that wait there.
+    """
 
     instance: str
     model: str
@@ -99,9 +114,10 @@ class RouteAnswer(BaseModel):
 )
 async def route(request: Request, gateway: CurrentGateway) -> RouteAnswer:
     """The body is that of a chat completion, or of a completion (if it has a `prompt` only)."""
-    ask = read_ask(await request.body(), None)
-    gateway.keys.check_models(request.scope, ask)
-    wanted = gateway.requests.of(ask, -1)
+    body = parse_body(await request.body(), None)
+    if (caller := request.scope.get(CALLER_KEY)) is not None:
+        check_models(caller, body.names)
+    wanted = gateway.requests.of(body, -1)
     found = await gateway.explain(wanted)
     # not the balancer's others: they gave their name up and only finish what they have
     by_number = {each.number: each for each in gateway.pool.instances}
@@ -111,7 +127,7 @@ async def route(request: Request, gateway: CurrentGateway) -> RouteAnswer:
             instance=by_number[each.instance].name,
             model=each.model,
             candidate=each.why_not is None,
-            why_not=_why_not(each, ask, by_number[each.instance]),
+            why_not=_why_not(each, body, by_number[each.instance]),
             score=None if each.terms is None else each.terms.score,
             quality=each.quality,
             cost_usd=each.usd,
@@ -143,11 +159,11 @@ async def route(request: Request, gateway: CurrentGateway) -> RouteAnswer:
     )
 
 
-def _why_not(report: CandidateReport, ask: Ask, instance: Instance) -> str | None:
+def _why_not(report: CandidateReport, body: ParsedBody, instance: Instance) -> str | None:
     """The balancer knows capabilities as bits only."""
     if report.why_not is None or not report.why_not.startswith("lacks capability"):
         return report.why_not
-    return "lacks " + ", ".join(capability_names(ask.needs & ~instance.capabilities))
+    return "lacks " + ", ".join(capability_names(body.needs & ~instance.capabilities))
 
 
 class GatewayHealth(BaseModel):
@@ -168,11 +184,11 @@ async def health(gateway: CurrentGateway) -> Response:
     """200 when requests are taken, 503 when not."""
     states: dict[str, Any] = {
         row.instance: "draining" if row.draining else "up" if row.up else "down"
-        for row in instance_rows(gateway)
+        for row in instance_rows(gateway.pool)
     }
     up = [state == "up" for state in states.values()]
-    status = "draining" if gateway.draining else "unavailable"
-    if not gateway.draining and any(up):
+    status = "draining" if gateway.in_flight.draining else "unavailable"
+    if not gateway.in_flight.draining and any(up):
         status = "ok" if all(up) else "degraded"
     report = GatewayHealth.model_validate({"status": status, "instances": states})
     return Response(

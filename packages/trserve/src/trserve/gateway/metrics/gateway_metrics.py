@@ -1,4 +1,4 @@
-"""Counters of the gateway, in a registry of their own; see also the two collectors."""
+"""Counters of the gateway, with its collectors in a registry of their own."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class GatewayMetrics:
             self._ttft.observe(ttft)
 
     def regretted(self, score: float) -> None:
-        """Count what a decision cost at most; see `trserve.gateway.metrics.regret`."""
+        """Count what a decision cost at most, as its score's share."""
         self._regret.observe(score)
 
     def page(self) -> bytes:

@@ -8,16 +8,24 @@ from dataclasses import dataclass
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from trserve.gateway.pool.circuit_breaker import State
+from trserve.gateway.pool.circuit_breaker import BreakerState
 
-_BREAKER: dict[State, int] = {"closed": 0, "half-open": 1, "open": 2}
+_BREAKER: dict[BreakerState, int] = {"closed": 0, "half-open": 1, "open": 2}
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceRow:
-    """An instance now. running, waiting, pending_tokens: as the balancer sees them.
+    """An instance now.
 
+    instance: its name.
+    model: the one that it serves.
+    running: requests that run there, as the balancer sees them.
+    waiting: requests that wait there, as the balancer sees them.
+    pending_tokens: expected still to be written there, as the balancer sees them.
+    up: requests may be sent there.
+    draining: it gets nothing new.
     telemetry_age: seconds since its last reading; infinity before the first.
+    breaker: its circuit breaker's state.
     """
 
     instance: str
@@ -28,7 +36,7 @@ class InstanceRow:
     up: bool
     draining: bool
     telemetry_age: float
-    breaker: State
+    breaker: BreakerState
 
 
 _GAUGES: tuple[tuple[str, str, Callable[[InstanceRow], float]], ...] = (

@@ -2,7 +2,7 @@
 
 Attributes follow the semantic conventions for HTTP and for generative AI; what those don't know is
 under `routebalance.`. Where no SDK is configured nothing is made, and nothing but a few calls is
-spent. See `tracing_setup` for how one is.
+spent; `tracing_setup` configures one from the environment.
 """
 
 from __future__ import annotations

@@ -17,16 +17,17 @@ from rbalance import (
     InstanceState,
     KnnPredictor,
     MappedPredictor,
+    MissingExtraError,
     RbalanceError,
     SentenceEmbedder,
     SloController,
     SloSettings,
     Tier,
+    WeightedPolicy,
     load_predictor,
     open_policy,
 )
 from rbalance import ConfigError as BalanceConfigError
-from rbalance.policies.route_balance import RouteBalance
 from trsched.errors import ConfigError
 from trserve.gateway.config.checks import weights_of
 from trserve.gateway.config.config import GatewayConfig
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from rbalance.predict.mapped_predictor import PredictAs
     from rbalance.tpot.heads import TpotHeads
     from rbalance.tpot.model import TpotModel
-    from trserve.gateway.metrics.gateway_metrics import GatewayMetrics
 
 T = TypeVar("T")
 
@@ -48,10 +48,15 @@ _STALE_AFTER, _FORGOTTEN_AFTER = 5, 50  # missed readings; not before 1 and 10 s
 
 @dataclass(slots=True)
 class Balancing:
-    """What decides. `place` tells what learns by instance of a new one.
+    """What decides.
 
-    slo: where the weights lean to, None for none. tiers: those that times per token are known of,
-    None for all.
+    state: what the balancer sees of the instances.
+    policy: chooses among them.
+    predictor: of answers' quality and length.
+    deadline_s: after it a batch is decided without predictions.
+    tpot: what learns seconds per token by instance; None: nothing does.
+    slo: where the weights lean to; None: nowhere.
+    tiers: those that times per token are known of; None: all.
     """
 
     state: InstanceState
@@ -64,14 +69,17 @@ class Balancing:
     _controller: SloController | None = None
     _moved_at: float = 0.0
 
-    def foresight(self, stats: BalancerStats, metrics: GatewayMetrics) -> Foresight:
-        """Predictions for batches, as this pool wants them."""
+    def foresight(self, stats: BalancerStats, on_batch: Callable[[int, float], None]) -> Foresight:
+        """Predictions for batches, as this pool wants them.
+
+        on_batch: told of each batch its size and the predictor's seconds.
+        """
         predictor = self.predictor
 
         def predict(prompts: Sequence[str]) -> Foreseen:
             began = time.perf_counter()
             foreseen = Foreseen(predictor.predict(prompts))
-            metrics.batch(len(prompts), time.perf_counter() - began)
+            on_batch(len(prompts), time.perf_counter() - began)
             return foreseen
 
         instant = predictor.instant
@@ -91,11 +99,11 @@ class Balancing:
     @property
     def weights(self) -> Weights | None:
         """Those in force; None for a policy without."""
-        return self.policy.weights if isinstance(self.policy, RouteBalance) else None
+        return self.policy.weights if isinstance(self.policy, WeightedPolicy) else None
 
     def configure(self, config: GatewayConfig) -> None:
         """Other weights from now on."""
-        if isinstance(self.policy, RouteBalance):
+        if isinstance(self.policy, WeightedPolicy):
             base = weights_of(config.weights, "weights")
             if self._controller is None:
                 self.policy.weights = base
@@ -106,7 +114,7 @@ class Balancing:
 
     def ended(self, seconds: float, now: float) -> None:
         """A request was served in so long."""
-        if self.slo is None or not isinstance(self.policy, RouteBalance):
+        if self.slo is None or not isinstance(self.policy, WeightedPolicy):
             return
         if self._controller is None:
             self._controller = SloController(self.slo, now)
@@ -157,7 +165,7 @@ def _policy(
         raise ConfigError("policy", f"{config.policy!r} asks several models for one answer")
     ingredients = Ingredients(cluster, predictor.prior, tpot=lambda kind: tpot)
     policy = open_policy(config.policy, ingredients)
-    if isinstance(policy, RouteBalance):
+    if isinstance(policy, WeightedPolicy):
         if "weights=" in config.policy or "tpot=" in config.policy:
             raise ConfigError("policy", "weights and tpot have settings of their own")
         policy.weights = weights_of(config.weights, "weights")
@@ -215,5 +223,8 @@ def _named(field: str, load: Callable[[], T]) -> T:
         return load()
     except BalanceConfigError as error:
         raise ConfigError(error.field, error.message) from error
+    except MissingExtraError as error:
+        hint = "pip install 'trserve[predict]'"
+        raise ConfigError(field, f"{error.name} is not installed: {hint}") from error
     except (RbalanceError, OSError) as error:
         raise ConfigError(field, str(error)) from error

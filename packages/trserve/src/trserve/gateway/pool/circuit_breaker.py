@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["closed", "open", "half-open"]
+BreakerState = Literal["closed", "open", "half-open"]
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerSettings:
-    """failures: in a row that open it. cooldown_s: how long it then stays open.
+    """When it opens, and for how long.
 
-    Every failed probe doubles the time, up to max_cooldown_s; a success resets it.
+    failures: in a row that open it.
+    cooldown_s: how long it then stays open. Every failed probe doubles the time; a success resets
+        it.
+    max_cooldown_s: longest that it stays open.
     """
 
     failures: int = 5
@@ -21,7 +24,11 @@ class BreakerSettings:
 
 
 class CircuitBreaker:
-    """closed: all may pass. open: none, for the cooldown. half-open: one at a time, as a probe.
+    """One instance's.
+
+    closed: all may pass.
+    open: none may, for the cooldown.
+    half-open: one at a time, as a probe.
 
     Only what says something about the instance is to be told: answers and broken connections, not
     a client's mistake or departure. Times are seconds of any clock that never goes back.
@@ -38,7 +45,7 @@ class CircuitBreaker:
         self._probe_until = 0.0
         self.opened = 0
 
-    def state(self, now: float) -> State:
+    def state(self, now: float) -> BreakerState:
         """Changes nothing."""
         if self._open_until is None:
             return "closed"

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from trserve.gateway.config.config import InstanceSpec
     from trserve.gateway.pool.local_groups import GroupServer
-    from trserve.openai.schemas.server_responses import Routing
+    from trserve.openai.schemas.model_list import Routing
 
 
 def common_routing(

@@ -30,8 +30,10 @@ class HealthChecker:
     ) -> None:
         """session: stays the caller's; its connector must allow one connection per instance.
 
-        timeout_s: SGLang answers `/health` after a second at the earliest. rise, fall: checks in a
-        row that make an instance healthy or unhealthy.
+        interval_s: pause between two checks.
+        timeout_s: SGLang answers `/health` after a second at the earliest.
+        rise: checks in a row that make an instance healthy.
+        fall: checks in a row that make it unhealthy.
         """
         self._session = session
         self._interval_s = interval_s

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class HealthCount:
-    """rise, fall: checks in a row that turn it to healthy or unhealthy.
+    """Of one instance.
 
+    rise: checks in a row that turn it to healthy.
+    fall: checks in a row that turn it to unhealthy.
     healthy: None before the first verdict.
     """
 

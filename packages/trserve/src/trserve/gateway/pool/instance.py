@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
@@ -12,26 +13,47 @@ from trsched.errors import ConfigError
 from trserve.gateway.config.config import CAPABILITIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from rbalance import Tier
     from trserve.gateway.config.config import InstanceSpec, ModelSpec
     from trserve.gateway.pool.circuit_breaker import CircuitBreaker
-    from trserve.gateway.request.flight import Flight
-
 
 _NOTHING = msgspec.Raw(b"{}")
 
 
-class Instance:
-    """Made by the pool. number: the balancer's. url: without a slash at its end.
+class RequestThere(Protocol):
+    """A request that waits for an instance, or has been sent to it."""
 
-    headers: sent with every request. model_json: its server's name of the model, as JSON.
+    @property
+    def phase(self) -> str:
+        """`waiting` while it waits for its turn."""
+
+    def stop(self, why: Literal["instance removed", "instance down"]) -> None:
+        """The instance cannot serve it any more."""
+
+
+class Instance:
+    """Made by the pool.
+
+    number: the balancer's.
+    spec: the configuration's entry.
+    name: the entry's.
+    url: without a slash at its end.
+    headers: sent with every request.
+    model_json: its server's name of the model, as JSON.
     extension: fields for the request's `tokenrouter` object, of a group at a threshold.
-    permits: taken for each request sent; None without a limit. flights: what is on its way.
-    checked, why: what the last health check said. telemetry: the kind of server that its last
-    reading was of; telemetry_failure: why there is none. draining: it gets nothing new; on_empty is
-    called when the last of what it has is gone.
+    breaker: keeps requests away while it fails.
+    capabilities: bits of CAPABILITIES.
+    context: tokens of prompt and answer together.
+    permits: taken for each request sent; None without a limit.
+    requests: those that wait for it or have been sent to it.
+    checked: what the last health check said.
+    why: and why.
+    telemetry: the kind of server that its last reading was of.
+    telemetry_failure: why there is no reading.
+    draining: it gets nothing new.
+    on_empty: called when the last of what a draining one has is gone.
     """
 
     def __init__(
@@ -61,7 +83,7 @@ class Instance:
         self.context = context
         limit = spec.concurrency
         self.permits = None if limit is None else asyncio.Semaphore(limit)
-        self.flights: set[Flight] = set()
+        self.requests: set[RequestThere] = set()
         self.checked = True
         self.why = ""
         self.telemetry = ""
@@ -82,11 +104,20 @@ class Instance:
             fields["tokenrouter"] = msgspec.Raw(msgspec.json.encode({**self.extension, **own}))
         return msgspec.json.encode(fields)
 
-    def landed(self, flight: Flight) -> None:
-        """A request has ended here."""
-        self.flights.discard(flight)
-        if self.draining and not self.flights and self.on_empty is not None:
-            self.on_empty()
+    @asynccontextmanager
+    async def turn(self, request: RequestThere) -> AsyncIterator[None]:
+        """Until it takes one more, and while it has this one."""
+        self.requests.add(request)
+        try:
+            if self.permits is None:
+                yield
+                return
+            async with self.permits:
+                yield
+        finally:
+            self.requests.discard(request)
+            if self.draining and not self.requests and self.on_empty is not None:
+                self.on_empty()
 
 
 def key_of(spec: InstanceSpec, field: str) -> str | None:

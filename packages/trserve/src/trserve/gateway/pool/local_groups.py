@@ -20,7 +20,7 @@ import aiohttp
 import structlog
 
 from trsched.errors import ConfigError
-from trserve.openai.schemas.server_responses import ModelCard, Routing
+from trserve.openai.schemas.model_list import ModelCard, Routing
 from trserve.server.deployment import load_deployment
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ _log = structlog.get_logger("trserve.gateway")
 
 _LOOK_S = 0.05
 _STOP_S = 10.0
-_RESTART_S = (1.0, 60.0)  # pauses before a group that died is started again, doubling
-_RECOVERED_S = 60.0  # alive for so long, the next death is a new one
 _ADDED_BYTES = 4096  # that an instance may add to a request: a longer name, its threshold
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)  # not to be looked for between fork and exec
@@ -39,9 +37,11 @@ _LIBC = ctypes.CDLL(None)  # not to be looked for between fork and exec
 
 @dataclass(frozen=True, slots=True)
 class GroupServer:
-    """A local group that runs: where it listens, the key it wants to see, and what it serves.
+    """A local group that runs.
 
-    routing: as its own `/v1/models` describes it.
+    url: where it listens.
+    key: that it wants to see.
+    routing: what it serves, as its own `/v1/models` describes it.
     """
 
     url: str
@@ -79,8 +79,25 @@ def check_group(spec: GroupSpec, field: str) -> None:
 class LocalGroup:
     """One group's process."""
 
-    def __init__(self, spec: GroupSpec, *, max_body: int, debug: bool, json_logs: bool) -> None:
-        """max_body: bytes of the largest request that the gateway takes."""
+    def __init__(
+        self,
+        spec: GroupSpec,
+        *,
+        max_body: int,
+        debug: bool,
+        json_logs: bool,
+        restart_s: tuple[float, float] = (1.0, 60.0),
+        recovered_s: float = 60.0,
+    ) -> None:
+        """max_body: bytes of the largest request that the gateway takes.
+
+        debug: it logs everything.
+        json_logs: its log is JSON.
+        restart_s: first and longest pause before it is started again after it died; it doubles.
+        recovered_s: alive for so long, the next death is a new one.
+        """
+        self._restart_s = restart_s
+        self._recovered_s = recovered_s
         self.name = spec.name
         self._url = ""
         self._key = secrets.token_urlsafe(32)
@@ -152,14 +169,15 @@ class LocalGroup:
 
     async def _keep_alive(self) -> None:
         """Start it again where it was whenever it ends; its instances are down meanwhile."""
-        pause, most = _RESTART_S
+        first, most = self._restart_s
+        pause = first
         port = int(self._url.rpartition(":")[2])
         began = time.monotonic()
         while True:
             assert self._process is not None
             status = await self._process.wait()
-            if time.monotonic() - began > _RECOVERED_S:
-                pause = _RESTART_S[0]
+            if time.monotonic() - began > self._recovered_s:
+                pause = first
             _log.error("group ended, starting it again", name=self.name, status=status, in_s=pause)
             await asyncio.sleep(pause)
             pause = min(2 * pause, most)

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 
 _LOG = logging.getLogger(__name__)
 _JITTER = 0.1  # of a pause, up or down, so that instances are not asked all at once for ever
-_AFTER_A_BUG_S = 5.0
 
 
 class Polling:
@@ -18,7 +17,9 @@ class Polling:
     To be used from one event loop.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, after_a_bug_s: float = 5.0) -> None:
+        """after_a_bug_s: pause after a round that raised what it should not."""
+        self._after_a_bug_s = after_a_bug_s
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def start(self, key: str, once: Callable[[], Awaitable[float]]) -> None:
@@ -28,7 +29,7 @@ class Polling:
         """
         if key in self._tasks:
             raise ValueError(f"{key!r} is polled already")
-        self._tasks[key] = asyncio.create_task(_repeat(key, once), name=f"polling {key}")
+        self._tasks[key] = asyncio.create_task(self._repeat(key, once), name=f"polling {key}")
 
     def stop(self, key: str) -> None:
         """No round of this key goes on after it; nothing happens if there is none."""
@@ -43,12 +44,11 @@ class Polling:
             self.stop(key)
         await asyncio.gather(*tasks, return_exceptions=True)
 
-
-async def _repeat(key: str, once: Callable[[], Awaitable[float]]) -> None:
-    while True:
-        try:
-            pause = await once()
-        except Exception:  # noqa: BLE001  one bug must not end what an instance is known by
-            _LOG.exception("polling %s", key)
-            pause = _AFTER_A_BUG_S
-        await asyncio.sleep(pause * random.uniform(1 - _JITTER, 1 + _JITTER))
+    async def _repeat(self, key: str, once: Callable[[], Awaitable[float]]) -> None:
+        while True:
+            try:
+                pause = await once()
+            except Exception:  # noqa: BLE001  one bug must not end what an instance is known by
+                _LOG.exception("polling %s", key)
+                pause = self._after_a_bug_s
+            await asyncio.sleep(pause * random.uniform(1 - _JITTER, 1 + _JITTER))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import structlog
+
 from trsched.errors import ConfigError
 from trserve.gateway.config.checks import check_instance
 from trserve.gateway.config.config import GatewayConfig, InstanceSpec
@@ -15,11 +17,16 @@ if TYPE_CHECKING:
     from trserve.gateway.pool.balancing import Balancing
     from trserve.gateway.pool.local_groups import GroupServer
 
+_log = structlog.get_logger("trserve.gateway")
+
 
 class Pool:
     """Everything happens on the event loop.
 
-    groups: the local ones, by name. changes: instances added or drained so far.
+    config: in force.
+    state: what the balancer sees of the instances.
+    groups: the local ones, by name.
+    changes: instances added or drained so far.
     """
 
     def __init__(
@@ -27,7 +34,7 @@ class Pool:
     ) -> None:
         self.config = config
         self._balancing = balancing
-        self._state = balancing.state
+        self.state = balancing.state
         self.groups = groups
         self.changes = 0
         self._by_name: dict[str, Instance] = {}
@@ -49,7 +56,7 @@ class Pool:
     @property
     def room(self) -> int:
         """How many more there may be."""
-        return self._state.tier.count(None)
+        return self.state.tier.count(None)
 
     def check_room(self, count: int, field: str) -> None:
         """Raises ConfigError: so many more there cannot be."""
@@ -58,7 +65,7 @@ class Pool:
 
     def takes(self, instance: Instance) -> bool:
         """It may get requests now."""
-        return bool(self._state.view.healthy[instance.number]) and not instance.draining
+        return bool(self.state.view.healthy[instance.number]) and not instance.draining
 
     def check(self, spec: InstanceSpec, field: str) -> tuple[str, str | None]:
         """URL and key of an instance. Raises ConfigError: it cannot be; field: its path."""
@@ -79,7 +86,7 @@ class Pool:
         self.check_room(1, field)
         tier = tier_of(spec, self.config.model(spec.model))
         same = next((each for each in self._by_number.values() if each.url == url), None)
-        number = self._state.add(tier, shared_with=None if same is None else same.number)
+        number = self.state.add(tier, shared_with=None if same is None else same.number)
         self._balancing.place(number, tier)
         breaker = CircuitBreaker(
             BreakerSettings(self.config.breaker.failures, self.config.breaker.cooldown_s)
@@ -95,9 +102,9 @@ class Pool:
             return
         instance.draining = True
         instance.on_empty = lambda: self.remove(instance)
-        self._state.drain(instance.number)
+        self.state.drain(instance.number)
         self.changes += 1
-        if not instance.flights:
+        if not instance.requests:
             self.remove(instance)
 
     def release_name(self, instance: Instance) -> None:
@@ -113,14 +120,37 @@ class Pool:
         instance.draining = True
         instance.on_empty = None
         self.changes += 1
-        for flight in list(instance.flights):
-            flight.stop("instance removed")
-        self._state.remove(instance.number)
+        for request in list(instance.requests):
+            request.stop("instance removed")
+        self.state.remove(instance.number)
 
     def checked(self, instance: Instance, healthy: bool, why: str) -> None:
         """What a health check found."""
         instance.checked, instance.why = healthy, why
         self.judge(instance)
+
+    def began(self, instance: Instance) -> None:
+        """The first token of an answer came: enough of a probe; of others their end tells."""
+        if instance.breaker.state(asyncio.get_running_loop().time()) != "closed":
+            self.answered(instance)
+
+    def answered(self, instance: Instance) -> None:
+        """It has shown that it lives."""
+        now = asyncio.get_running_loop().time()
+        closed = instance.breaker.state(now) == "closed"
+        instance.breaker.succeeded(now)
+        if not closed:
+            self.judge(instance)
+
+    def failed(self, instance: Instance, why: str) -> bool:
+        """It failed; whether it is left alone from now on."""
+        opened = instance.breaker.opened
+        instance.breaker.failed(asyncio.get_running_loop().time())
+        left_alone = instance.breaker.opened != opened
+        if left_alone:
+            _log.warning("instance left alone", instance=instance.name, why=why)
+        self.judge(instance)
+        return left_alone
 
     def judge(self, instance: Instance) -> None:
         """Let the balancer use it or not, by its health and its breaker; again when that reopens.
@@ -132,10 +162,10 @@ class Pool:
         loop = asyncio.get_running_loop()
         closed = instance.breaker.state(loop.time()) != "open"
         healthy = instance.checked and closed
-        self._state.set_healthy(instance.number, healthy)
+        self.state.set_healthy(instance.number, healthy)
         if not healthy:
-            for flight in [each for each in instance.flights if each.phase == "waiting"]:
-                flight.stop("instance down")
+            for request in [each for each in instance.requests if each.phase == "waiting"]:
+                request.stop("instance down")
         if not closed:
             wait = instance.breaker.opens_in(loop.time())
             loop.call_later(wait, self.judge, instance)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import aiohttp
 
 from trserve.gateway.pool.polling import Polling
-from trserve.gateway.pool.telemetry_text import Reading, read_metrics
+from trserve.gateway.pool.telemetry_text import TelemetryReading, read_metrics
 
 _LARGEST_PAGE = 1 << 20  # bytes; a server's page has some 100 kB
 
@@ -33,23 +33,26 @@ class TelemetryScraper:
         interval_s: float = 0.2,
         timeout_s: float = 1.0,
         unsuitable_s: float = 5.0,
+        after_a_bug_s: float = 5.0,
     ) -> None:
         """session: stays the caller's; its connector must allow one connection per instance.
 
+        interval_s: pause between two fetches.
         timeout_s: for the whole page, so that one that comes in drops is a failure, too.
         unsuitable_s: pause after an answer without a load, as a 404 or some other page.
+        after_a_bug_s: pause after a callback that raised something.
         """
         self._session = session
         self._interval_s = interval_s
         self._timeout_s = timeout_s
         self._unsuitable_s = unsuitable_s
-        self._polling = Polling()
+        self._polling = Polling(after_a_bug_s)
 
     def watch(
         self,
         key: str,
         url: str,
-        on_reading: Callable[[Reading], None],
+        on_reading: Callable[[TelemetryReading], None],
         on_failure: Callable[[str], None],
         headers: Mapping[str, str] | None = None,
     ) -> None:
@@ -78,7 +81,7 @@ class TelemetryScraper:
         """Unwatch all."""
         await self._polling.close()
 
-    async def _read(self, url: str, headers: Mapping[str, str] | None) -> Reading:
+    async def _read(self, url: str, headers: Mapping[str, str] | None) -> TelemetryReading:
         try:
             async with asyncio.timeout(self._timeout_s):
                 page = await self._fetch(url, headers)

@@ -13,8 +13,12 @@ _MOST = 1e9  # above it the number is no count of requests
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """kind: the server's, as its page shows: vllm, sglang, trtllm, trserve, llamacpp, trgateway."""
+class TelemetryReading:
+    """One page's figures.
+
+    telemetry: for the balancer.
+    kind: the server's, as its page shows: vllm, sglang, trtllm, trserve, llamacpp, trgateway.
+    """
 
     telemetry: Telemetry
     kind: str
@@ -22,8 +26,11 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """Names of its metrics, `:` written `_`. kv: shares from 0 to 1, the first that is there.
+    """Names of its metrics, `:` written `_`.
 
+    running: requests that run.
+    waiting: requests that wait.
+    kv: shares from 0 to 1, of which the first that is there counts.
     kv_tokens: used and capacity, of a server that shows no share.
     """
 
@@ -74,7 +81,7 @@ _LABEL = re.compile(rb'(?:^|,)[ \t]*(\w+)="((?:[^"\\]|\\.)*)"')
 _Series = Mapping[bytes, float]
 
 
-def read_metrics(page: bytes) -> Reading | None:
+def read_metrics(page: bytes) -> TelemetryReading | None:
     """Requests running and waiting and KV usage; None if the page doesn't say how many run.
 
     Series of a metric that are about different requests (vLLM's engines, SGLang's data-parallel
@@ -98,7 +105,7 @@ def read_metrics(page: bytes) -> Reading | None:
         if running:
             waiting = found.get(server.waiting, {})
             told = Telemetry(_count(running), _count(waiting), _kv_usage(server, found))
-            return Reading(told, kind)
+            return TelemetryReading(told, kind)
     return None
 
 

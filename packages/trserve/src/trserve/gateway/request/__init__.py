@@ -1,1 +1,1 @@
-"""One request's way through the gateway, from its body to its last byte."""
+"""One request's way through the gateway, from its body to its last byte: `request_handler`."""

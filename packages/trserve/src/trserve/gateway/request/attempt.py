@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from trserve.gateway.request.attempt_outcome import AttemptFailedError, Stored
-from trserve.gateway.request.connection_release import release_connection
-from trserve.gateway.request.event_blocks import EventBlocks, NotEventsError
-from trserve.gateway.request.reply import passed_on
-from trserve.gateway.request.usage import credible, usage_of
+from trserve.gateway.request.attempted import AttemptFailedError
+from trserve.gateway.upstream.event_blocks import EventBlocks, NotEventsError
+from trserve.gateway.upstream.headers import passed_on
+from trserve.gateway.upstream.stored_answer import StoredAnswer
+from trserve.gateway.upstream.token_usage import credible, usage_of
 from trserve.http.errors import ApiError
 
 if TYPE_CHECKING:
-    from trserve.gateway.request.attempt_outcome import Progress
-    from trserve.gateway.request.flight import Flight
-    from trserve.gateway.request.reply import Headers, Reply
+    from trserve.gateway.request.client_response import ClientResponse
+    from trserve.gateway.request.interruptible_task import InterruptibleTask
+    from trserve.gateway.upstream.connection_release import ConnectionRelease
+    from trserve.gateway.upstream.headers import Headers
+    from trserve.gateway.upstream.stream_progress import StreamProgress
 
 _MOST_HELD_BODY = 4 << 20  # a larger answer is passed on as it comes
 _MOST_ERROR_BODY = 1 << 20
@@ -33,24 +35,29 @@ _REFUSED = (401, 404, 407, *_BUSY)
 
 
 class Attempt:
-    """name: the instance's, for errors. decision: headers about the choice.
-
-    note: the same as a JSON object, for who asked for it: a field of the answer, or a comment
-    before a stream's events.
-    """
+    """To be run once."""
 
     def __init__(
         self,
         name: str,
-        reply: Reply,
-        flight: Flight,
-        progress: Progress,
+        response: ClientResponse,
+        task: InterruptibleTask,
+        progress: StreamProgress,
         decision: Headers,
         note: bytes = b"",
     ) -> None:
+        """name: the instance's, for errors.
+
+        response: where the answer goes.
+        task: the current one, whose phases are kept up to date.
+        progress: of this try, kept up to date.
+        decision: headers about the choice.
+        note: the same as a JSON object, for who asked for it: a field of the answer, or a comment
+            before a stream's events.
+        """
         self._name = name
-        self._reply = reply
-        self._flight = flight
+        self._response = response
+        self._task = task
         self._progress = progress
         self._decision = decision
         self._note = note
@@ -60,26 +67,27 @@ class Attempt:
     async def run(
         self,
         session: aiohttp.ClientSession,
+        connections: ConnectionRelease,
         url: str,
         body: bytes,
         headers: dict[str, str],
         limits: aiohttp.ClientTimeout,
     ) -> None:
-        """Raises AttemptFailedError before the first byte; after it, what breaks ends the answer.
+        """Raises AttemptFailedError before the first byte; after it, `progress` says what broke.
 
         CancelledError passes through, the connection to the instance closed.
         """
-        self._flight.enter("first byte", self._loop.time())
+        self._task.enter("first byte", self._loop.time())
         try:
             data = body if len(body) <= _LARGE else io.BytesIO(body)
-            response = await session.post(
+            answer = await session.post(
                 url, data=data, headers=headers, timeout=limits, allow_redirects=False
             )
             try:
-                self._progress.status = response.status
-                await self._pass_on(response)
+                self._progress.status = answer.status
+                await self._pass_on(answer)
             finally:
-                release_connection(response, complete=self._complete)
+                connections.release(answer, complete=self._complete)
         except aiohttp.ClientConnectorError as error:
             number = error.errno or 0
             why = os.strerror(number) if number > 0 else "its name is unknown"
@@ -87,53 +95,53 @@ class Attempt:
         except aiohttp.ConnectionTimeoutError as error:
             raise self._failure("unreachable", "did not accept a connection in time") from error
         except (aiohttp.ClientError, NotEventsError) as error:
-            await self._broken(_in_short(error))
+            self._broken(_in_short(error))
 
-    async def _pass_on(self, response: aiohttp.ClientResponse) -> None:
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if not 200 <= response.status < 600:
-            raise self._failure("garbage", f"answered with the status {response.status}")
-        if response.status >= 500 or response.status in _REFUSED:
-            raise await self._refused(response)
-        if 300 <= response.status < 400:
+    async def _pass_on(self, answer: aiohttp.ClientResponse) -> None:
+        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if not 200 <= answer.status < 600:
+            raise self._failure("garbage", f"answered with the status {answer.status}")
+        if answer.status >= 500 or answer.status in _REFUSED:
+            raise await self._refused(answer)
+        if 300 <= answer.status < 400:
             raise self._failure("garbage", "sends its clients elsewhere")
         if kind == "text/event-stream":
-            await self._events(response)
-        elif kind == "application/json" or response.status != 200:
-            await self._body(response)
+            await self._events(answer)
+        elif kind == "application/json" or answer.status != 200:
+            await self._body(answer)
         else:
             raise self._failure("garbage", f"answered with {kind or 'no content type'}")
 
-    async def _refused(self, response: aiohttp.ClientResponse) -> AttemptFailedError:
+    async def _refused(self, answer: aiohttp.ClientResponse) -> AttemptFailedError:
         body = b""
-        async for data in response.content.iter_any():
+        async for data in answer.content.iter_any():
             body += data
             if len(body) > _MOST_ERROR_BODY:
                 break
-        status = response.status
+        status = answer.status
         if status in (401, 407):
             return self._failure("unauthorized", "does not take the gateway's key")
-        stored = Stored(status, self._headers(response), body)
+        stored = StoredAnswer(status, self._headers(answer), body)
         # a path that it doesn't have is the client's choice, a model that it doesn't have is not
         elsewhere = status == 501 or (status == 404 and b"model" not in body)
         at_fault = status not in _BUSY and not elsewhere
         return AttemptFailedError(f"status {status}", stored, at_fault=at_fault)
 
-    async def _events(self, response: aiohttp.ClientResponse) -> None:
+    async def _events(self, answer: aiohttp.ClientResponse) -> None:
         blocks, progress = EventBlocks(), self._progress
-        flight, reply, now = self._flight, self._reply, self._loop.time
-        async for data in response.content.iter_any():
+        task, client, now = self._task, self._response, self._loop.time
+        async for data in answer.content.iter_any():
             block = blocks.push(data)
-            came = flight.touched = now()
+            came = task.touched = now()
             if not block:
                 continue
             if blocks.server_failed:
-                self._failed_within(response, block)
+                self._failed_within(answer, block)
             else:
                 progress.tokens = blocks.events
                 progress.on_tokens(blocks.events)
-            if not reply.begun:
-                await reply.start(response.status, self._headers(response), events=True)
+            if not client.begun:
+                await client.start(answer.status, self._headers(answer), events=True)
                 if self._note:
                     block = b": routebalance " + self._note + b"\n\n" + block
             if blocks.done:
@@ -141,86 +149,85 @@ class Attempt:
                 await self._finish(block)
                 self._complete = True
                 return
-            flight.phase = "client"
-            await reply.write(block)
-            flight.enter("streaming", now())
-            progress.stalled_s += flight.touched - came
-        if not reply.begun:
+            task.phase = "client"
+            await client.write(block)
+            task.enter("streaming", now())
+            progress.stalled_s += task.touched - came
+        if not client.begun:
             raise self._failure("empty", "sent an empty stream")
         self._count(blocks.usage)
         rest = blocks.rest()
         if rest is None:
-            await self._broken("the stream ended before [DONE]")
+            self._broken("the stream ended before [DONE]")
         else:
             await self._finish(rest)
 
-    def _failed_within(self, response: aiohttp.ClientResponse, block: bytes) -> None:
+    def _failed_within(self, answer: aiohttp.ClientResponse, block: bytes) -> None:
         """The stream's last event is an error of the server's."""
         self._progress.broken = "it ended the stream with an error"
-        if not self._reply.begun:
-            stored = Stored(response.status, self._headers(response), block)
+        if not self._response.begun:
+            stored = StoredAnswer(answer.status, self._headers(answer), block)
             raise AttemptFailedError("error event", stored)
 
     async def _finish(self, data: bytes) -> None:
         """The last piece; what comes after it is nobody's to interrupt."""
-        self._flight.enter("client", self._loop.time())
-        await self._reply.write(data, more=False)
-        self._flight.over()
+        self._task.enter("client", self._loop.time())
+        await self._response.write(data, more=False)
+        self._task.over()
 
-    async def _body(self, response: aiohttp.ClientResponse) -> None:
+    async def _body(self, answer: aiohttp.ClientResponse) -> None:
         parts, size = [], 0
-        async for data in response.content.iter_any():
+        async for data in answer.content.iter_any():
             parts.append(data)
             size += len(data)
             if size > _MOST_HELD_BODY:
-                await self._large_body(response, b"".join(parts))
+                await self._large_body(answer, b"".join(parts))
                 return
         body = b"".join(parts)
-        if response.status == 400 and _TOO_LONG.search(body):
-            stored = Stored(400, self._headers(response), body)
+        if answer.status == 400 and _TOO_LONG.search(body):
+            stored = StoredAnswer(400, self._headers(answer), body)
             raise AttemptFailedError("context", stored, at_fault=False)
-        if response.status == 200:
+        if answer.status == 200:
             try:
                 self._count(usage_of(body))
             except (ValueError, RecursionError) as error:
                 raise self._failure("garbage", "sent what is no JSON object") from error
-        if self._note and response.status == 200:
+        if self._note and answer.status == 200:
             fields = body.strip()[1:-1].rstrip()
             comma = b"," if fields else b""
             body = b"{" + fields + comma + b'"routebalance":' + self._note + b"}"
-        headers = self._headers(response)
+        headers = self._headers(answer)
         headers.append((b"content-length", str(len(body)).encode()))
-        await self._reply.start(response.status, headers)
+        await self._response.start(answer.status, headers)
         await self._finish(body)
 
-    async def _large_body(self, response: aiohttp.ClientResponse, held: bytes) -> None:
-        flight, now = self._flight, self._loop.time
-        await self._reply.start(response.status, self._headers(response))
-        flight.enter("client", now())
-        await self._reply.write(held)
-        flight.enter("streaming", now())
-        async for data in response.content.iter_any():
-            flight.enter("client", now())
-            await self._reply.write(data)
-            flight.enter("streaming", now())
+    async def _large_body(self, answer: aiohttp.ClientResponse, held: bytes) -> None:
+        task, now = self._task, self._loop.time
+        await self._response.start(answer.status, self._headers(answer))
+        task.enter("client", now())
+        await self._response.write(held)
+        task.enter("streaming", now())
+        async for data in answer.content.iter_any():
+            task.enter("client", now())
+            await self._response.write(data)
+            task.enter("streaming", now())
         await self._finish(b"")
 
-    async def _broken(self, why: str) -> None:
+    def _broken(self, why: str) -> None:
         """The instance stopped in the middle: try elsewhere if nothing was sent, else say so."""
-        if not self._reply.begun:
+        if not self._response.begun:
             raise self._failure("broken", f"broke off: {why}")
         self._progress.broken = why
-        self._flight.over()
-        await self._reply.break_off(
-            ApiError(502, f"Instance {self._name} broke off: {why}.", code="upstream_broken")
+        self._progress.last_word = ApiError(
+            502, f"Instance {self._name} broke off: {why}.", code="upstream_broken"
         )
 
     def _count(self, usage: tuple[int, int] | None) -> None:
         if usage is not None:
             self._progress.prompt_tokens, self._progress.tokens = map(credible, usage)
 
-    def _headers(self, response: aiohttp.ClientResponse) -> Headers:
-        return passed_on(response.raw_headers) + self._decision
+    def _headers(self, answer: aiohttp.ClientResponse) -> Headers:
+        return passed_on(answer.raw_headers) + self._decision
 
     def _failure(self, reason: str, said: str) -> AttemptFailedError:
         answer = ApiError(502, f"Instance {self._name} {said}.", code=f"upstream_{reason}")

@@ -1,4 +1,7 @@
-"""How many retries are affordable: a share of the requests, so that retries never pile up."""
+"""How many retries are affordable: a share of the requests, so that retries never pile up.
+
+Whether a request is retried is decided next door, in `retry_decision`.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RetrySettings:
-    """share: retries earned by each request. per_second: earned by time, for when there are few.
+    """What retries are earned by.
 
+    share: retries earned by each request.
+    per_second: earned by time, for when there are few requests.
     most: that can be saved up, and what there is at the start.
     """
 
@@ -40,10 +45,14 @@ class RetryBudget:
         """A request came in, itself no retry."""
         self._earn(now, self._settings.share)
 
+    def affords(self, now: float) -> bool:
+        """Whether one retry is affordable. Spends nothing."""
+        self._earn(now, 0.0)
+        return self._balance >= 1
+
     def spend(self, now: float) -> bool:
         """Whether one retry is affordable; if so, it is paid for."""
-        self._earn(now, 0.0)
-        if self._balance < 1:
+        if not self.affords(now):
             return False
         self._balance -= 1
         return True

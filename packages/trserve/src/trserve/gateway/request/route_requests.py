@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from trserve.gateway.config.config import GatewayConfig
     from trserve.gateway.pool.instance import Instance
     from trserve.gateway.pool.pool import Pool
-    from trserve.gateway.request.ask import Ask
+    from trserve.gateway.request.parsed_body import ParsedBody
+    from trserve.gateway.request.received_request import ReceivedRequest
 
 _MOST_KNOWN = 256  # sets of models whose widest window is kept
 _LIKELY_ANSWER = 1024  # tokens of room wanted for an answer whose length the client leaves open
@@ -50,17 +51,18 @@ class RouteRequests:
         """What clients may ask for."""
         return [AUTO, *self._aliases, *self._models]
 
-    def settled(self, ask: Ask) -> Ask:
+    def settled(self, received: ReceivedRequest) -> ReceivedRequest:
         """The same, by the pool's models, which stay when a server or an alias goes.
 
         Raises ApiError (404): no such model.
         """
-        if ask.options.models is not None or ask.model in self._models:
-            return ask
-        if (named := self._models_of(ask.model)) is None:
-            return ask
-        models = list(named)
-        return replace(ask, options=msgspec.structs.replace(ask.options, models=models))
+        body = received.body
+        if body.options.models is not None or body.model in self._models:
+            return received
+        if (named := self._models_of(body.model)) is None:
+            return received
+        options = msgspec.structs.replace(body.options, models=list(named))
+        return replace(received, body=replace(body, options=options))
 
     def instances(self, name: str) -> list[Instance]:
         """Those that may answer to one of `names`, be they up or not."""
@@ -71,63 +73,61 @@ class RouteRequests:
             if not each.draining and (models is None or each.spec.model in models)
         ]
 
-    def of(self, ask: Ask, key: int, not_on: tuple[int, ...] = ()) -> RouteRequest:
+    def of(self, body: ParsedBody, key: int, not_on: tuple[int, ...] = ()) -> RouteRequest:
         """Raises ApiError (404): no such model.
 
         The room wanted never exceeds the widest window: how long the prompt really is only the
         instance knows, and its refusal is better than the gateway's guess.
         """
-        models = self._allowed(ask)
+        models = self._allowed(body)
         widest = self._widest(models) or 1
-        answer = min(ask.max_tokens or _LIKELY_ANSWER, widest)
-        prompt = min(ask.prompt_tokens, widest)
-        if ask.max_tokens is None:
+        answer = min(body.max_tokens or _LIKELY_ANSWER, widest)
+        prompt = min(body.prompt_tokens, widest)
+        if body.max_tokens is None:
             answer = max(1, min(answer, widest - prompt))
         return RouteRequest(
             key=key,
-            prompt=ask.prompt,
+            prompt=body.prompt,
             prompt_tokens=min(prompt, widest - answer),
             max_tokens=answer,
-            needs=ask.needs,
+            needs=body.needs,
             models=models,
-            max_usd=ask.max_usd,
-            max_seconds=ask.max_seconds,
+            max_usd=body.max_usd,
+            max_seconds=body.max_seconds,
             not_on=not_on,
-            weights=self._weights_for(ask),
+            weights=self._weights_for(body),
         )
 
-    def wider(self, ask: Ask, than: Instance | None) -> bool:
+    def room_elsewhere(self, body: ParsedBody, than: Instance) -> bool:
         """Whether some other instance has more room than one that found the prompt too long."""
-        if than is None:
-            return False
-        return self._widest(self._allowed(ask)) > than.context
+        return self._widest(self._allowed(body)) > than.context
 
-    def refusal(self, ask: Ask, error: NoInstanceError) -> ApiError:
+    def refusal(self, body: ParsedBody, error: NoInstanceError) -> ApiError:
         """Why nobody may take it, as the client should hear it."""
-        models = self._allowed(ask)
+        models = self._allowed(body)
         allowed = [
             each for each in self._pool.instances if models is None or each.spec.model in models
         ]
-        if allowed and all(ask.needs & ~each.capabilities for each in allowed):
+        if allowed and all(body.needs & ~each.capabilities for each in allowed):
             known = reduce(or_, (each.capabilities for each in allowed), 0)
-            lacking = capability_names(ask.needs & ~known) or capability_names(ask.needs)
+            lacking = capability_names(body.needs & ~known) or capability_names(body.needs)
             message = f"No model of this pool supports: {', '.join(lacking)}."
             return ApiError(400, message, param=lacking[0], code="unsupported")
-        ceilings = min(ask.max_usd, ask.max_seconds) < math.inf
+        ceilings = min(body.max_usd, body.max_seconds) < math.inf
         up = any(self._pool.takes(each) for each in allowed)
         code = "no_candidate" if ceilings and up else "no_instance"
         headers = {"retry-after": "2"}
         message = str(error)
         return ApiError(503, message[:1].upper() + message[1:] + ".", code=code, headers=headers)
 
-    def _allowed(self, ask: Ask) -> tuple[str, ...] | None:
-        if ask.options.models is not None:
-            for at, name in enumerate(ask.options.models):
+    def _allowed(self, body: ParsedBody) -> tuple[str, ...] | None:
+        if body.options.models is not None:
+            for at, name in enumerate(body.options.models):
                 if name not in self._models:
                     raise self._unknown(name, f"routebalance.models[{at}]")
-            wanted = set(ask.options.models)
+            wanted = set(body.options.models)
             return tuple(name for name in self._models if name in wanted)
-        return self._models_of(ask.model)
+        return self._models_of(body.model)
 
     def _models_of(self, name: str) -> tuple[str, ...] | None:
         if name == AUTO:
@@ -143,8 +143,8 @@ class RouteRequests:
             raise self._unknown(name, "model")
         return tuple(model for model in self._models if model in upstream)
 
-    def _weights_for(self, ask: Ask) -> Weights | None:
-        return ask.weights or self._weights.get(ask.model)
+    def _weights_for(self, body: ParsedBody) -> Weights | None:
+        return body.weights or self._weights.get(body.model)
 
     def _widest(self, models: tuple[str, ...] | None) -> int:
         """The largest window there is, in tokens.

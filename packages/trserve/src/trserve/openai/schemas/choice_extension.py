@@ -13,8 +13,10 @@ def is_none(value: object) -> bool:
 class ChoiceExtension(BaseModel):
     """Extension of a choice.
 
-    models, token_ids: one entry for each token, on request (`model_per_token`). degraded: a model
-    died and the others wrote the rest, or the router failed and a model went on without it.
+    models: of each token the index of the model that made it, on request (`model_per_token`).
+    token_ids: the tokens, likewise.
+    degraded: a model died and the others wrote the rest, or the router failed and a model went on
+        without it.
     """
 
     models: list[int] | None = Field(None, exclude_if=is_none)

@@ -12,7 +12,13 @@ from trserve.openai.schemas.usage import Usage
 
 
 class CompletionLogprobs(BaseModel):
-    """One entry for each token; text_offset counts characters from the start of the text."""
+    """One entry for each token.
+
+    tokens: each token's text.
+    token_logprobs: natural-log probabilities under the model that made the token.
+    top_logprobs: the likeliest tokens in its place, with theirs.
+    text_offset: characters from the start of the choice's text to the token.
+    """
 
     tokens: list[str]
     token_logprobs: list[float]
@@ -21,7 +27,10 @@ class CompletionLogprobs(BaseModel):
 
 
 class CompletionChoice(BaseModel):
-    """One of the n continuations of one prompt; index: prompt number times n plus its own."""
+    """One of the n continuations of one prompt.
+
+    index: the prompt's number times n, plus the continuation's own.
+    """
 
     index: int
     text: str

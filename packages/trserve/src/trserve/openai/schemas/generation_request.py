@@ -39,7 +39,10 @@ Stop = Annotated[
 
 
 class StreamOptions(StrictModel):
-    """Options of a stream. include_usage: one more chunk at the end, with the usage."""
+    """Options of a stream.
+
+    include_usage: one more chunk at the end, with the usage.
+    """
 
     include_usage: bool | None = None
     include_obfuscation: Annotated[Any, *only(None, False)] = None
@@ -49,9 +52,10 @@ class Extension(StrictModel):
     """What this server offers beyond OpenAI's interface.
 
     model_per_token: each choice (and each chunk's choice) tells its tokens and, for each, the index
-    of the model that made it. timeout_s: seconds until the request ends with a timeout error.
-    threshold: the router's for this request, see `/v1/models`. only: name of the one model that
-    writes the answer.
+        of the model that made it.
+    timeout_s: seconds until the request ends with a timeout error.
+    threshold: the router's for this request; `/v1/models` tells its range and meaning.
+    only: name of the one model that writes the answer.
     """
 
     model_per_token: bool = False

@@ -10,15 +10,16 @@ from starlette.responses import Response
 from trserve.openai.documented_errors import documented_generation
 from trserve.openai.schemas.chat_request import ChatCompletionRequest
 from trserve.openai.schemas.chat_response import AnswerMessage, ChatChoice, ChatCompletion
-from trserve.server.endpoints.current_serving import CurrentServing, RequestId, require_model
-from trserve.server.response.answer import EventStream, JsonAnswer
-from trserve.server.response.choice import Choice
-from trserve.server.response.choice_extension import choice_extension
+from trserve.server.endpoints.dependencies import CurrentGroup, RequestId, require_model
 from trserve.server.response.chunk_writer import CHAT_CHUNK, ChunkWriter
-from trserve.server.response.generation import Generation
+from trserve.server.response.context_length import check_least_length
+from trserve.server.response.event_stream import EventStream
 from trserve.server.response.logprobs import chat_logprobs
-from trserve.server.response.order import place_order, too_long
-from trserve.server.response.response_usage import response_usage
+from trserve.server.response.prepared_request import prepare_request
+from trserve.server.response.running_choice import RunningChoice
+from trserve.server.response.running_request import RunningRequest
+from trserve.server.response.tokenrouter_object import tokenrouter_object
+from trserve.server.response.whole_response import WholeResponse
 
 router = APIRouter(tags=["generation"])
 
@@ -30,55 +31,41 @@ router = APIRouter(tags=["generation"])
     responses=documented_generation("The answer"),
 )
 async def chat_completions(
-    body: ChatCompletionRequest, serving: CurrentServing, request_id: RequestId
+    body: ChatCompletionRequest, served: CurrentGroup, request_id: RequestId
 ) -> Response:
     """OpenAI's chat completions; what is not supported is refused by name."""
-    require_model(serving, body.model)
+    require_model(served, body.model)
     messages = [
         {"role": message.role, "content": message.text}
         | ({} if message.name is None else {"name": message.name})
         for message in body.messages
     ]
-    least = serving.tokenizer.least_tokens([message.text for message in body.messages])
-    if least > serving.context:
-        raise too_long(serving.context, f"at least {least} tokens of prompt", "messages")
-    order = place_order(
-        serving,
+    check_least_length(served, [message.text for message in body.messages], "messages")
+    prepared = prepare_request(
+        served,
         body,
-        [await serving.tokenizer.encode_chat(messages)],
+        [await served.tokenizer.encode_chat(messages)],
         id_prefix="chatcmpl-",
         prompt_param="messages",
         logprobs=body.logprob_count,
         request_id=request_id,
     )
-    generation = Generation(serving, order)
+    running = RunningRequest(served, prepared)
     if not body.stream:
-        return JsonAnswer(generation, _completion)
-    logprobs = partial(chat_logprobs, serving.tokenizer) if order.logprobs else None
-    return EventStream(generation, ChunkWriter(order, CHAT_CHUNK, serving.fingerprint, logprobs))
+        return WholeResponse(running, ChatCompletion, _choice)
+    logprobs = partial(chat_logprobs, served.tokenizer) if prepared.logprobs else None
+    return EventStream(running, ChunkWriter(prepared, CHAT_CHUNK, served.fingerprint, logprobs))
 
 
-def _completion(generation: Generation) -> ChatCompletion:
-    order, serving = generation.order, generation.serving
-    return ChatCompletion(
-        id=order.id,
-        created=order.created,
-        model=order.model,
-        system_fingerprint=serving.fingerprint,
-        choices=[_choice(generation, choice) for choice in generation.choices],
-        usage=response_usage(generation),
-    )
-
-
-def _choice(generation: Generation, choice: Choice) -> ChatChoice:
+def _choice(running: RunningRequest, choice: RunningChoice) -> ChatChoice:
     text, tokens, offsets = choice.take()
     logprobs = None
-    if generation.order.logprobs:
-        logprobs = chat_logprobs(generation.serving.tokenizer, tokens, offsets)
+    if running.prepared.logprobs:
+        logprobs = chat_logprobs(running.served.tokenizer, tokens, offsets)
     return ChatChoice(
         index=choice.index,
         message=AnswerMessage(content=text),
         logprobs=logprobs,
-        finish_reason=choice.good_end,
-        tokenrouter=choice_extension(generation, choice, tokens),
+        finish_reason=choice.openai_finish_reason,
+        tokenrouter=tokenrouter_object(running, choice, tokens),
     )

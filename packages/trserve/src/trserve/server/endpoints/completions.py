@@ -11,16 +11,17 @@ from trserve.http.errors import ApiError
 from trserve.openai.documented_errors import documented_generation
 from trserve.openai.schemas.completion_request import CompletionRequest
 from trserve.openai.schemas.completion_response import Completion, CompletionChoice
-from trserve.server.endpoints.current_serving import CurrentServing, RequestId, require_model
-from trserve.server.response.answer import EventStream, JsonAnswer
-from trserve.server.response.choice import Choice
-from trserve.server.response.choice_extension import choice_extension
+from trserve.server.endpoints.dependencies import CurrentGroup, RequestId, require_model
+from trserve.server.group.served_group import ServedGroup
 from trserve.server.response.chunk_writer import COMPLETION_CHUNK, ChunkWriter
-from trserve.server.response.generation import Generation
+from trserve.server.response.context_length import check_least_length
+from trserve.server.response.event_stream import EventStream
 from trserve.server.response.logprobs import completion_logprobs
-from trserve.server.response.order import place_order, too_long
-from trserve.server.response.response_usage import response_usage
-from trserve.server.serving import Serving
+from trserve.server.response.prepared_request import prepare_request
+from trserve.server.response.running_choice import RunningChoice
+from trserve.server.response.running_request import RunningRequest
+from trserve.server.response.tokenrouter_object import tokenrouter_object
+from trserve.server.response.whole_response import WholeResponse
 
 router = APIRouter(tags=["generation"])
 
@@ -32,25 +33,25 @@ router = APIRouter(tags=["generation"])
     responses=documented_generation("The texts"),
 )
 async def completions(
-    body: CompletionRequest, serving: CurrentServing, request_id: RequestId
+    body: CompletionRequest, served: CurrentGroup, request_id: RequestId
 ) -> Response:
     """OpenAI's text completions, for one prompt or several."""
-    require_model(serving, body.model)
-    order = place_order(
-        serving,
+    require_model(served, body.model)
+    prepared = prepare_request(
+        served,
         body,
-        [await _encode(serving, prompt, path) for path, prompt in _prompts(body)],
+        [await _encode(served, prompt, path) for path, prompt in _prompts(body)],
         id_prefix="cmpl-",
         prompt_param="prompt",
         logprobs=body.logprob_count,
         request_id=request_id,
     )
-    generation = Generation(serving, order)
+    running = RunningRequest(served, prepared)
     if not body.stream:
-        return JsonAnswer(generation, _completion)
-    logprobs = partial(completion_logprobs, serving.tokenizer) if order.logprobs else None
+        return WholeResponse(running, Completion, _choice)
+    logprobs = partial(completion_logprobs, served.tokenizer) if prepared.logprobs else None
     return EventStream(
-        generation, ChunkWriter(order, COMPLETION_CHUNK, serving.fingerprint, logprobs)
+        running, ChunkWriter(prepared, COMPLETION_CHUNK, served.fingerprint, logprobs)
     )
 
 
@@ -61,12 +62,10 @@ def _prompts(body: CompletionRequest) -> list[tuple[str, str | list[int]]]:
     return [(f"prompt[{i}]", prompt) for i, prompt in enumerate(prompts)]
 
 
-async def _encode(serving: Serving, prompt: str | list[int], path: str) -> list[int]:
-    tokenizer = serving.tokenizer
+async def _encode(served: ServedGroup, prompt: str | list[int], path: str) -> list[int]:
+    tokenizer = served.tokenizer
     if isinstance(prompt, str):
-        least = tokenizer.least_tokens([prompt])
-        if least > serving.context:
-            raise too_long(serving.context, f"at least {least} tokens of prompt", path)
+        check_least_length(served, [prompt], path)
         return await tokenizer.encode_text(prompt)
     for i, token_id in enumerate(prompt):
         if token_id >= tokenizer.size:
@@ -75,27 +74,15 @@ async def _encode(serving: Serving, prompt: str | list[int], path: str) -> list[
     return prompt
 
 
-def _completion(generation: Generation) -> Completion:
-    order, serving = generation.order, generation.serving
-    return Completion(
-        id=order.id,
-        created=order.created,
-        model=order.model,
-        system_fingerprint=serving.fingerprint,
-        choices=[_choice(generation, choice) for choice in generation.choices],
-        usage=response_usage(generation),
-    )
-
-
-def _choice(generation: Generation, choice: Choice) -> CompletionChoice:
+def _choice(running: RunningRequest, choice: RunningChoice) -> CompletionChoice:
     text, tokens, offsets = choice.take()
     logprobs = None
-    if generation.order.logprobs:
-        logprobs = completion_logprobs(generation.serving.tokenizer, tokens, offsets)
+    if running.prepared.logprobs:
+        logprobs = completion_logprobs(running.served.tokenizer, tokens, offsets)
     return CompletionChoice(
         index=choice.index,
         text=text,
         logprobs=logprobs,
-        finish_reason=choice.good_end,
-        tokenrouter=choice_extension(generation, choice, tokens),
+        finish_reason=choice.openai_finish_reason,
+        tokenrouter=tokenrouter_object(running, choice, tokens),
     )

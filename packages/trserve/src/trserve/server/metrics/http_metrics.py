@@ -1,21 +1,37 @@
-"""Counters of the HTTP side, in a registry of their own; see also `group_collector`."""
+"""Counters of the HTTP side, in a registry of their own together with the group's status."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 from trsched.shared.counters import GroupStatus
 from trserve.server.metrics.group_collector import GroupCollector
-from trserve.server.response.choice import Choice
 
 _TTFT_BOUNDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _TPOT_BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
 _E2E_BOUNDS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 300)
 
 
-class Metrics:
+class CountedChoice(Protocol):
+    """What is counted of one choice of a response."""
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why it ended; None where the client left before."""
+
+    @property
+    def tokens_by_model(self) -> Sequence[int]:
+        """Tokens that count, in order of the group's models."""
+
+    @property
+    def seconds_per_token(self) -> float | None:
+        """Mean time from a token to the next; None with fewer than two."""
+
+
+class HttpMetrics:
     """One per app. No label depends on what clients send."""
 
     def __init__(self, status: Callable[[], GroupStatus], models: Sequence[str]) -> None:
@@ -69,9 +85,17 @@ class Metrics:
         self._responses.labels(path, str(status)).inc()
 
     def finished(
-        self, prompt_tokens: int, choices: Sequence[Choice], seconds: float, ttft: float | None
+        self,
+        prompt_tokens: int,
+        choices: Sequence[CountedChoice],
+        seconds: float,
+        ttft: float | None,
     ) -> None:
-        """Count one request for text, however it ended."""
+        """Count one request for text, however it ended.
+
+        seconds: from the request to its last event.
+        ttft: seconds from the request to its first token; None if there was none.
+        """
         self._prompt_tokens.inc(prompt_tokens)
         self._e2e.observe(seconds)
         if ttft is not None:

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from trsched.request import TokenEvent
 from trserve.openai.schemas.usage import Usage
 from trserve.openai.sse import json_text
-from trserve.server.response.choice import Choice
-from trserve.server.response.order import Order
+from trserve.server.response.prepared_request import PreparedRequest
+from trserve.server.response.running_choice import RunningChoice
 
 _encode = msgspec.json.Encoder().encode
 _NO_LOGPROBS = b',"logprobs":null,"finish_reason":null'
@@ -22,7 +22,14 @@ LogprobsOf = Callable[[Sequence[TokenEvent], Sequence[int]], BaseModel]
 
 @dataclass(frozen=True, slots=True)
 class ChunkFormat:
-    """Where a chunk's choice keeps its text. opening: sent before the first text, if at all."""
+    """Where a chunk's choice keeps its text.
+
+    object: the chunk's `object` field.
+    opening: fields of a choice's first chunk, which has no text; None where there is none.
+    before_text: what stands before the JSON string.
+    after_text: what stands behind it.
+    closing: fields of a choice's last chunk, which has no text.
+    """
 
     object: str
     opening: bytes | None
@@ -48,34 +55,39 @@ COMPLETION_CHUNK = ChunkFormat(
 
 
 class ChunkWriter:
-    """Writes the events of one response. logprobs: given when the client asked for them."""
+    """Writes the events of one response."""
 
     def __init__(
-        self, order: Order, form: ChunkFormat, fingerprint: str, logprobs: LogprobsOf | None
+        self,
+        prepared: PreparedRequest,
+        form: ChunkFormat,
+        fingerprint: str,
+        logprobs: LogprobsOf | None,
     ) -> None:
+        """logprobs: makes a chunk's; None where the client did not ask for them."""
         self._form = form
         self._logprobs = logprobs
-        self._model_per_token = order.model_per_token
-        self._detailed = order.model_per_token or logprobs is not None
+        self._model_per_token = prepared.model_per_token
+        self._detailed = prepared.model_per_token or logprobs is not None
         envelope = _encode(
             {
-                "id": order.id,
+                "id": prepared.id,
                 "object": form.object,
-                "created": order.created,
-                "model": order.model,
+                "created": prepared.created,
+                "model": prepared.model,
                 "system_fingerprint": fingerprint,
             }
         )
         self._head = b"data: " + envelope[:-1] + b',"choices":['
-        self._tail = (b'],"usage":null' if order.include_usage else b"]") + b"}\n\n"
+        self._tail = (b'],"usage":null' if prepared.include_usage else b"]") + b"}\n\n"
         self._choice_heads = [
-            self._head + b'{"index":%d,' % index for index in range(len(order.requests))
+            self._head + b'{"index":%d,' % index for index in range(len(prepared.requests))
         ]
         self._text_heads = [head + form.before_text for head in self._choice_heads]
         self._text_tail = form.after_text + _NO_LOGPROBS + b"}" + self._tail
-        self._opened = [form.opening is None] * len(order.requests)
+        self._opened = [form.opening is None] * len(prepared.requests)
 
-    def write(self, choice: Choice) -> bytes:
+    def write(self, choice: RunningChoice) -> bytes:
         """The events for what is new in a choice; empty when there is nothing to say yet."""
         index = choice.index
         text, tokens, offsets = choice.take()
@@ -85,7 +97,7 @@ class ChunkWriter:
             chunk = self._text_heads[index] + json_text(text) + self._text_tail
         else:
             chunk = b""
-        if choice.good_end:
+        if choice.openai_finish_reason:
             chunk += self._closing(choice)
         if chunk and not self._opened[index]:
             self._opened[index] = True
@@ -117,9 +129,9 @@ class ChunkWriter:
             )
         )
 
-    def _closing(self, choice: Choice) -> bytes:
+    def _closing(self, choice: RunningChoice) -> bytes:
         extension = b',"tokenrouter":{"degraded":true}' if choice.degraded else b""
-        reason = _encode(choice.good_end)
+        reason = _encode(choice.openai_finish_reason)
         return b"".join(
             (
                 self._choice_heads[choice.index],

@@ -1,0 +1,1 @@
+"""Requests on a system, and clients that send them."""

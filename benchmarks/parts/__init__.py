@@ -1,0 +1,1 @@
+"""What single benchmarks are made of, one or two modules each."""

@@ -1,1 +1,0 @@
-"""Systems that serve routed responses, compared under the same load; see `benchmarks.routing`."""

@@ -1,0 +1,1 @@
+"""What single units cost, by pytest-benchmark; `benchmarks.units` runs them."""

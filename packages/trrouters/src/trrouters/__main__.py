@@ -1,0 +1,7 @@
+"""``python -m trrouters``."""
+
+import sys
+
+from trrouters.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,1 @@
+"""The routers, one a file, and the networks and kernels that they share."""

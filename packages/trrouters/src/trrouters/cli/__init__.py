@@ -1,0 +1,1 @@
+"""The command `trrouters`: train routers for a pair of models."""

@@ -1,0 +1,28 @@
+"""``python -m trrouters_workshop COMMAND``."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from trrouters.cli.run_app import run_app
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typer import Typer
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit status: 0, 2 for bad input, 130 when interrupted."""
+    return run_app(_app, "trrouters_workshop", argv, "rebuild-slm --resume continues")
+
+
+def _app() -> Typer:
+    from trrouters_workshop.app import app
+
+    return app
+
+
+if __name__ == "__main__":
+    sys.exit(main())

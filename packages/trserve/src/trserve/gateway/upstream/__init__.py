@@ -1,0 +1,1 @@
+"""What instances send and are sent: events, token counts, headers, connections."""

@@ -127,7 +127,7 @@ class RouteBalance:
 
     def _arguments(
         self, batch: RequestBatch, rows: slice, view: InstanceView
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    ) -> tuple[tuple[Any, Any, Any, Any, Any], dict[str, Any]]:
         """Of `trcore.assign`: weights, requests and predictions; what filters by name."""
 
         def some(column: NDArray[Any] | None) -> NDArray[Any] | None:

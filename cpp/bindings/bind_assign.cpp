@@ -72,19 +72,17 @@ private:
     std::span<const double> span_;
 };
 
-Assigned assign(InstanceView& view, const AssignRules& rules, const py::object& weights,
-                const py::object& prompt_tokens, const py::object& max_tokens,
-                const py::object& quality, const py::object& length, const py::object& chosen,
-                const py::object& tokens, const py::object& needs, const py::object& models,
-                const py::object& instances, const py::object& max_usd,
-                const py::object& max_seconds, const py::object& terms, const py::object& scores,
-                const py::object& usd, const py::object& seconds, bool commit) {
-    const Weights weighted(weights);
+// A batch's arguments, as they are.
+AssignBatch batch_of(const InstanceView& view, const AssignRules& rules, const Weights& weights,
+                     const py::object& prompt_tokens, const py::object& max_tokens,
+                     const py::object& quality, const py::object& length, const py::object& needs,
+                     const py::object& models, const py::object& instances,
+                     const py::object& max_usd, const py::object& max_seconds) {
     const auto m = static_cast<py::ssize_t>(rules.models());
     const auto i = static_cast<py::ssize_t>(view.size());
     using Mask = const std::uint8_t;
-    const AssignBatch batch{
-        .weights = weighted.span(),
+    return {
+        .weights = weights.span(),
         .prompt_tokens =
             span_of<const std::int32_t>("prompt_tokens", prompt_tokens, 1, "int32, [R]"),
         .max_tokens = span_of<const std::int32_t>("max_tokens", max_tokens, 1, "int32, [R]"),
@@ -96,13 +94,24 @@ Assigned assign(InstanceView& view, const AssignRules& rules, const py::object& 
         .max_usd = span_of<const double>("max_usd", max_usd, 1, "float64, [R]"),
         .max_seconds = span_of<const double>("max_seconds", max_seconds, 1, "float64, [R]"),
     };
+}
+
+Assigned assign(InstanceView& view, const AssignRules& rules, const py::object& weights,
+                const py::object& prompt_tokens, const py::object& max_tokens,
+                const py::object& quality, const py::object& length, const py::object& chosen,
+                const py::object& tokens, const py::object& needs, const py::object& models,
+                const py::object& instances, const py::object& max_usd,
+                const py::object& max_seconds, const py::object& terms, const py::object& scores,
+                bool commit) {
+    const Weights weighted(weights);
+    const AssignBatch batch = batch_of(view, rules, weighted, prompt_tokens, max_tokens, quality,
+                                       length, needs, models, instances, max_usd, max_seconds);
+    const auto i = static_cast<py::ssize_t>(view.size());
     const AssignOutputs outputs{
         .chosen = span_of<std::int32_t>("chosen", chosen, 1, "int32, [R]"),
         .tokens = span_of<std::int32_t>("tokens", tokens, 1, "int32, [R]"),
         .terms = span_of<double>("terms", terms, 2, "float64, [R, 6]", AssignOutputs::kTerms),
         .scores = span_of<double>("scores", scores, 2, "float64, [R, I]", i),
-        .usd = span_of<double>("usd", usd, 2, "float64, [R, I]", i),
-        .seconds = span_of<double>("seconds", seconds, 2, "float64, [R, I]", i),
     };
     thread_local Assigner assigner;  // for its memory
     assigner.begin(view, rules, batch, outputs);
@@ -116,6 +125,29 @@ Assigned assign(InstanceView& view, const AssignRules& rules, const py::object& 
     }
     if (commit) assigner.commit(view);
     return counted;
+}
+
+// A function of its own: each further argument of assign() would cost every call a tenth of a
+// microsecond.
+py::array_t<double> prices(const InstanceView& view, const AssignRules& rules,
+                           const py::object& weights, const py::object& prompt_tokens,
+                           const py::object& max_tokens, const py::object& quality,
+                           const py::object& length, const py::object& needs,
+                           const py::object& models, const py::object& instances,
+                           const py::object& max_usd, const py::object& max_seconds) {
+    const Weights weighted(weights);
+    const AssignBatch batch = batch_of(view, rules, weighted, prompt_tokens, max_tokens, quality,
+                                       length, needs, models, instances, max_usd, max_seconds);
+    const std::size_t requests = batch.requests(), pairs = requests * view.size();
+    py::array_t<double> found({std::size_t{2}, requests, view.size()});
+    std::vector<std::int32_t> chosen(requests), tokens(requests);
+    Assigner assigner;
+    assigner.begin(view, rules, batch,
+                   {.chosen = chosen, .tokens = tokens, .terms = {}, .scores = {},
+                    .usd = {found.mutable_data(), pairs},
+                    .seconds = {found.mutable_data() + pairs, pairs}});
+    assigner.run();
+    return found;
 }
 
 }  // namespace
@@ -141,8 +173,12 @@ void bind_assign(py::module_& module) {
                py::arg("length"), py::arg("chosen"), py::arg("tokens"), py::kw_only(),
                py::arg("needs") = none, py::arg("models") = none, py::arg("instances") = none,
                py::arg("max_usd") = none, py::arg("max_seconds") = none, py::arg("terms") = none,
-               py::arg("scores") = none, py::arg("usd") = none, py::arg("seconds") = none,
-               py::arg("commit") = true);
+               py::arg("scores") = none, py::arg("commit") = true);
+    module.def("prices", &prices, py::arg("view"), py::arg("rules"), py::arg("weights"),
+               py::arg("prompt_tokens"), py::arg("max_tokens"), py::arg("quality"),
+               py::arg("length"), py::kw_only(), py::arg("needs") = none,
+               py::arg("models") = none, py::arg("instances") = none, py::arg("max_usd") = none,
+               py::arg("max_seconds") = none);
 }
 
 }  // namespace trcore::python

@@ -68,8 +68,6 @@ READ_ONLY.flags.writeable = False
         ("max_seconds", np.array([1.0, -1.0])),
         ("terms", np.zeros((2, 5))),
         ("scores", np.zeros((2, 1))),
-        ("usd", np.zeros((2, 1))),
-        ("seconds", np.zeros((2, 2), np.float32)),
     ],
 )
 def test_an_argument_is_wrong(name: str, value: Any) -> None:

@@ -22,15 +22,25 @@ def reasons(case: Case, **options: Any) -> Any:
 
 
 def prices_of(case: Case) -> dict[str, Any]:
-    shape = case.requests, case.instances
-    return {"usd": np.full(shape, -9.0), "seconds": np.full(shape, -9.0)}
+    rules = trcore.AssignRules(**vars(case.rules))
+    usd, seconds = trcore.prices(
+        case.on(trcore.InstanceView(case.instances)),
+        rules,
+        case.weights,
+        case.prompt_tokens,
+        case.max_tokens,
+        case.quality,
+        case.length,
+        **{name: case.options.get(name) for name in FILTERS},
+    )
+    return {"usd": usd, "seconds": seconds}
 
 
 @given(cases())
 @settings(max_examples=150, deadline=None)
 def test_candidates_of_an_assignment_are_those_without_a_reason(case: Case) -> None:
     prices = prices_of(case)
-    done = case.in_core(**prices)
+    done = case.in_core()
     found = reasons(case, **prices)
     above = np.uint8(WhyNot.ABOVE_MAX_USD | WhyNot.ABOVE_MAX_SECONDS)
     for r in range(case.requests):
@@ -46,7 +56,7 @@ def test_candidates_of_an_assignment_are_those_without_a_reason(case: Case) -> N
 @settings(max_examples=60, deadline=None)
 def test_every_reason_is_told_by_itself(case: Case) -> None:
     prices = prices_of(case)
-    done = case.in_core(**prices)
+    done = case.in_core()
     found = reasons(case, **prices)
     c, o = case.columns, case.options
     for r in range(case.requests):

@@ -213,7 +213,7 @@ def test_numbers_that_nobody_has_change_nothing(monkeypatch: pytest.MonkeyPatch)
     exact, spare = (explain(policy, one, state, 0.0) for state in states)
     assert exact == spare
     assert set(asked) == {1}
-    assert len(asked) == 2 * (1 + 4 + 1), "the decision, its score and three terms, prices"
+    assert len(asked) == 2 * (1 + 4), "the decision, its score and three terms"
 
 
 def test_policies_that_draw_are_those_whose_dispatch_does() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rbalance.policies.policy import Placements, Prices
 from rbalance.tpot.model import TpotQuery
-from trcore import AssignRules, assign
+from trcore import AssignRules, assign, prices
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -100,10 +100,8 @@ class RouteBalance:
 
         With the times per token of the last `decide`.
         """
-        usd, seconds = np.empty((2, len(batch), len(view)))
-        chosen = np.empty(len(batch), np.int32)
-        self._assign(batch, slice(None), view, chosen, usd=usd, seconds=seconds)
-        return Prices(usd, seconds)
+        asked, filters = self._arguments(batch, slice(None), view)
+        return Prices(*prices(view, self._rules, *asked, **filters))
 
     def _assign(
         self,
@@ -113,33 +111,43 @@ class RouteBalance:
         chosen: NDArray[np.int32],
         terms: NDArray[np.float64] | None = None,
         scores: NDArray[np.float64] | None = None,
-        usd: NDArray[np.float64] | None = None,
-        seconds: NDArray[np.float64] | None = None,
     ) -> Assigned:
-        def some(column: NDArray[Any] | None) -> NDArray[Any] | None:
-            return None if column is None else column[rows]
-
+        asked, filters = self._arguments(batch, rows, view)
         return assign(
             view,
             self._rules,
+            *asked,
+            chosen,
+            np.empty(len(chosen), np.int32),
+            **filters,
+            terms=terms,
+            scores=scores,
+            commit=False,
+        )
+
+    def _arguments(
+        self, batch: RequestBatch, rows: slice, view: InstanceView
+    ) -> tuple[tuple[Any, Any, Any, Any, Any], dict[str, Any]]:
+        """Of `trcore.assign`: weights, requests and predictions; what filters by name."""
+
+        def some(column: NDArray[Any] | None) -> NDArray[Any] | None:
+            return None if column is None else column[rows]
+
+        asked = (
             self._weights(batch, rows),
             batch.prompt_tokens[rows],
             batch.max_tokens[rows],
             batch.predictions.quality[rows],
             batch.predictions.length[rows],
-            chosen,
-            np.empty(len(chosen), np.int32),
-            needs=batch.needs[rows],
-            models=some(batch.allowed),
-            instances=some(batch.may_go(len(view))),
-            max_usd=some(batch.max_usd),
-            max_seconds=some(batch.max_seconds),
-            terms=terms,
-            scores=scores,
-            usd=usd,
-            seconds=seconds,
-            commit=False,
         )
+        filters = {
+            "needs": batch.needs[rows],
+            "models": some(batch.allowed),
+            "instances": some(batch.may_go(len(view))),
+            "max_usd": some(batch.max_usd),
+            "max_seconds": some(batch.max_seconds),
+        }
+        return asked, filters
 
     def _weights(self, batch: RequestBatch, rows: slice) -> NDArray[np.float64] | tuple[float, ...]:
         own = tuple(self.weights)

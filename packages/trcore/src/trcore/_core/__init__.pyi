@@ -6,6 +6,7 @@ Kept by hand; ``tests/test_stub.py`` compares them with the module.
 from trcore._core.assign import Assigned as Assigned
 from trcore._core.assign import AssignRules as AssignRules
 from trcore._core.assign import assign as assign
+from trcore._core.assign import prices as prices
 from trcore._core.batching import deadlock_free as deadlock_free
 from trcore._core.batching import effective_thresholds as effective_thresholds
 from trcore._core.batching import may_start as may_start

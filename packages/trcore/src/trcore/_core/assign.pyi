@@ -72,8 +72,6 @@ def assign(
     max_seconds: NDArray[np.float64] | None = None,
     terms: NDArray[np.float64] | None = None,
     scores: NDArray[np.float64] | None = None,
-    usd: NDArray[np.float64] | None = None,
-    seconds: NDArray[np.float64] | None = None,
     commit: bool = True,
 ) -> Assigned:
     """Give each request of a batch to the instance with the best score, one after another.
@@ -110,9 +108,29 @@ def assign(
     terms [R, 6]: the chosen one's quality, cost and latency terms without weights, score, USD,
         seconds; NaN: none.
     scores [R, I]: -inf for those that were no candidates.
-    usd, seconds [R, I]: C and T at every instance, NaN where it is closed or has no room.
 
     Arrays have exactly these types and are contiguous; those read must not change meanwhile. All is
     checked before anything is written; ValueError names the argument, or the column of an open row.
     O(R x I), without the GIL from some ten microseconds on.
+    """
+
+def prices(
+    view: InstanceView,
+    rules: AssignRules,
+    weights: Sequence[float] | NDArray[np.float64],
+    prompt_tokens: NDArray[np.int32],
+    max_tokens: NDArray[np.int32],
+    quality: NDArray[np.float32],
+    length: NDArray[np.float32],
+    *,
+    needs: NDArray[np.uint32] | None = None,
+    models: NDArray[np.bool_] | None = None,
+    instances: NDArray[np.bool_] | None = None,
+    max_usd: NDArray[np.float64] | None = None,
+    max_seconds: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """[2, R, I]: C and T of every request at every instance, as `assign` finds them.
+
+    With the same arguments, so that each request sees those that are assigned before it; the view
+    is left as it is. NaN where an instance is closed or has no room. ValueError as `assign`.
     """

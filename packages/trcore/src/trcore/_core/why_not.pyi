@@ -34,10 +34,10 @@ def why_not(
 ) -> NDArray[np.uint8]:
     """All that keeps each request from each instance: bits of `WhyNot`, [R, I], 0 for a candidate.
 
-    By the rules that `assign` filters with, which are the same code. An `assign` whose ``usd`` and
-    ``seconds`` are given has the candidates that are 0 here, unless it had to give up ceilings.
+    By the rules that `assign` filters with, which are the same code. With its `prices` given, those
+    that are 0 here are its candidates, unless it had to give up ceilings.
 
-    Arguments are those of `assign`. usd, seconds [R, I]: what it predicted, NaN where there is none
+    Arguments are those of `assign`. usd, seconds [R, I]: of `prices`, NaN where there is none
     to tell; without them no ceiling counts. A closed row may hold anything. ValueError names the
     argument. O(R x I).
     """

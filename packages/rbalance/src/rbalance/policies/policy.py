@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -80,24 +81,23 @@ class Policy(Protocol):
         ...
 
 
-@runtime_checkable
-class WeightedPolicy(Policy, Protocol):
+class WeightedPolicy(Policy):
     """A policy that scores every instance by quality, cost and latency, and keeps to ceilings.
 
+    A class to inherit from and no protocol, as each request asks whether its policy is one: for a
+    protocol `isinstance` takes as long as a decision.
+
     weights: may be replaced between decisions, as an SLO controller does.
+    prior: what stands in for predictions that are not finite.
     """
 
     weights: Weights
+    prior: Prior
 
-    @property
-    def prior(self) -> Prior:
-        """What stands in for predictions that are not finite."""
-        ...
-
+    @abstractmethod
     def scores(self, batch: RequestBatch, view: InstanceView) -> NDArray[np.float64]:
         """float64 [R, I]: each request's scores as if it were alone, -inf where it may not go."""
-        ...
 
+    @abstractmethod
     def prices(self, batch: RequestBatch, view: InstanceView) -> Prices:
         """What `decide` finds for the same batch: each request sees those placed before it."""
-        ...

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from rbalance.policies.policy import Placements, Prices
+from rbalance.policies.policy import Placements, Prices, WeightedPolicy
 from rbalance.tpot.model import TpotQuery
 from trcore import AssignRules, assign, prices
 
@@ -48,7 +48,7 @@ class ScoreRules:
         )
 
 
-class RouteBalance:
+class RouteBalance(WeightedPolicy):
     """The policy with weights.
 
     weights: may be replaced between decisions, as an SLO controller does.

@@ -6,9 +6,12 @@ import itertools
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
-from rbalance import NoInstanceError
+from rbalance import InstanceState, NoInstanceError, Predictions, WhyNot
+from rbalance.policies.batch import RequestBatch
+from rbalance.policies.candidates import reasons
 from tests.support.gateway.gateway_parts import instance, opened, small_config
 from trserve.gateway.http.body_parser import parse_body
 from trserve.gateway.pool.pool import Pool
@@ -25,13 +28,25 @@ def asked(**fields: Any) -> ParsedBody:
 def requests_of(
     models: list[dict[str, Any]], instances: list[dict[str, Any]]
 ) -> tuple[RouteRequests, Pool]:
+    requests, pool, _ = requests_and_state(models, instances)
+    return requests, pool
+
+
+def requests_and_state(
+    models: list[dict[str, Any]], instances: list[dict[str, Any]]
+) -> tuple[RouteRequests, Pool, InstanceState]:
     config = small_config(models=models, instances=instances)
-    _, pool = opened(config)
-    return RouteRequests(config, pool), pool
+    balancing, pool = opened(config)
+    return RouteRequests(config, pool), pool, balancing.state
 
 
-def refusal(requests: RouteRequests, body: ParsedBody) -> ApiError:
-    return requests.refusal(body, NoInstanceError("no instance may take this request"))
+def refusal(requests: RouteRequests, body: ParsedBody, state: InstanceState) -> ApiError:
+    """With what the balancer says of each instance, whether or not one could take it."""
+    ones = np.ones((1, len(state.models)), np.float32)
+    known = Predictions(ones, ones, np.zeros_like(ones, np.bool_))
+    flags = reasons(RequestBatch.of([requests.of(body, 0)], state.models, known), state.view)[0]
+    why = {at: WhyNot(int(flags[at])) for at, tier in enumerate(state.tier) if tier is not None}
+    return requests.refusal(body, NoInstanceError("no instance may take this request", why))
 
 
 THREE = [{"name": name} for name in ("x", "y", "z")]
@@ -73,21 +88,23 @@ IMAGES = {"messages": [{"role": "user", "content": [{"type": "image_url", "image
 
 def test_what_no_single_model_can_do_is_the_clients_mistake() -> None:
     """One has tools, the other takes images, the request wants both."""
-    requests, _ = requests_of(ABLE, [instance("a", "t"), instance("b", "i")])
-    both = refusal(requests, asked(**TOOLS, **IMAGES))
+    requests, _, state = requests_and_state(ABLE, [instance("a", "t"), instance("b", "i")])
+    both = refusal(requests, asked(**TOOLS, **IMAGES), state)
     assert (both.status_code, both.code) == (400, "unsupported")
     assert "tools" in both.message
     assert "images" in both.message
-    json_too = refusal(requests, asked(**TOOLS, response_format={"type": "json_object"}))
+    json_too = refusal(requests, asked(**TOOLS, response_format={"type": "json_object"}), state)
     assert (json_too.code, json_too.param) == ("unsupported", "json")
-    assert refusal(requests, asked(**TOOLS)).code == "no_instance"  # the one that can is busy
+    assert (
+        refusal(requests, asked(**TOOLS), state).code == "no_instance"
+    )  # the one that can is busy
 
 
 @pytest.mark.parametrize(("up", "code"), [(True, "no_candidate"), (False, "no_instance")])
 @pytest.mark.asyncio
 async def test_ceilings_are_to_blame_only_where_somebody_is_up(up: bool, code: str) -> None:
-    requests, pool = requests_of([{"name": "x"}], [instance("a", "x")])
+    requests, pool, state = requests_and_state([{"name": "x"}], [instance("a", "x")])
     pool.checked(pool.instances[0], up, "as told")
-    found = refusal(requests, asked(routebalance={"max_usd": 0}))
+    found = refusal(requests, asked(routebalance={"max_usd": 0}), state)
     assert (found.status_code, found.code) == (503, code)
-    assert refusal(requests, asked()).code == "no_instance"
+    assert refusal(requests, asked(), state).code == "no_instance"

@@ -9,6 +9,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from rbalance import WhyNot
 from trserve.gateway.access.key_limits import check_models
 from trserve.gateway.http.body_parser import parse_body
 from trserve.gateway.http.current_gateway import CurrentGateway
@@ -161,7 +162,7 @@ async def route(request: Request, gateway: CurrentGateway) -> RouteAnswer:
 
 def _why_not(report: CandidateReport, body: ParsedBody, instance: Instance) -> str | None:
     """The balancer knows capabilities as bits only."""
-    if report.why_not is None or not report.why_not.startswith("lacks capability"):
+    if next(iter(report.why), None) != WhyNot.LACKS_CAPABILITY:  # the first is the one told
         return report.why_not
     return "lacks " + ", ".join(capability_names(body.needs & ~instance.capabilities))
 

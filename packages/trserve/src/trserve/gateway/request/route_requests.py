@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rbalance import NoInstanceError, RouteRequest
+from rbalance import NoInstanceError, RouteRequest, WhyNot
 from trserve.gateway.config.checks import weights_of
 from trserve.gateway.config.config import AUTO
 from trserve.gateway.pool.instance import capability_names
@@ -104,21 +104,31 @@ class RouteRequests:
 
     def refusal(self, body: ParsedBody, error: NoInstanceError) -> ApiError:
         """Why nobody may take it, as the client should hear it."""
-        models = self._allowed(body)
-        allowed = [
-            each for each in self._pool.instances if models is None or each.spec.model in models
-        ]
-        if allowed and all(body.needs & ~each.capabilities for each in allowed):
-            known = reduce(or_, (each.capabilities for each in allowed), 0)
-            lacking = capability_names(body.needs & ~known) or capability_names(body.needs)
+        allowed = [why for why in error.why.values() if WhyNot.MODEL_NOT_ALLOWED not in why]
+        if allowed and all(WhyNot.LACKS_CAPABILITY in why for why in allowed):
+            lacking = self._lacking(body)
             message = f"No model of this pool supports: {', '.join(lacking)}."
             return ApiError(400, message, param=lacking[0], code="unsupported")
         ceilings = min(body.max_usd, body.max_seconds) < math.inf
-        up = any(self._pool.takes(each) for each in allowed)
+        up = any(not why & (WhyNot.DRAINING | WhyNot.UNHEALTHY) for why in allowed)
         code = "no_candidate" if ceilings and up else "no_instance"
         headers = {"retry-after": "2"}
         message = str(error)
         return ApiError(503, message[:1].upper() + message[1:] + ".", code=code, headers=headers)
+
+    def _lacking(self, body: ParsedBody) -> list[str]:
+        """Capabilities that no instance of the allowed models has, or that none has together."""
+        models = self._allowed(body)
+        known = reduce(
+            or_,
+            (
+                each.capabilities
+                for each in self._pool.instances
+                if models is None or each.spec.model in models
+            ),
+            0,
+        )
+        return capability_names(body.needs & ~known) or capability_names(body.needs)
 
     def _allowed(self, body: ParsedBody) -> tuple[str, ...] | None:
         if body.options.models is not None:

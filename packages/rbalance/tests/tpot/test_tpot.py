@@ -23,7 +23,7 @@ from rbalance.tpot.features import (
     unknown_state,
 )
 from rbalance.tpot.model import TpotModel, TpotQuery
-from rbalance.tpot.online import OnlineTpot
+from rbalance.tpot.online import LONGEST_S, OnlineTpot
 from rbalance.tpot.record import TpotRecord, read_tpot_records
 from rbalance.tpot.static import StaticTpot
 from tests.support.rbalance.arrays import NAN, f32
@@ -182,7 +182,7 @@ def test_online_stays_finite_and_between_what_it_was_told(
     told = {instance: {value} for instance, value in enumerate(prior)}
     for instance, tokens, seconds, at in observed:
         model.observe(instance, tokens, seconds, at)
-        if tokens >= 1 and 0.0 < seconds < float("inf"):
+        if tokens >= 1 and 0.0 < seconds < LONGEST_S:
             told[instance].add(seconds / tokens)
     for instance, value in enumerate(model.seconds(query(unknown_state(3), now)).tolist()):
         low, high = min(told[instance]), max(told[instance])

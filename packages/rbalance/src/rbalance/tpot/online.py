@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 TIME_CONSTANT_S = 5.0
 PRIOR_TOKENS = 64.0
+LONGEST_S = 1e9
 
 
 class OnlineTpot:
@@ -66,8 +67,8 @@ class OnlineTpot:
         return np.asarray(total / (self._prior_tokens + kept * self._tokens))
 
     def observe(self, instance: int, tokens: int, seconds: float, now: float) -> None:
-        """Count it in; what makes no sense (no token, no finite time) is ignored."""
-        if tokens < 1 or not 0.0 < seconds < np.inf:
+        """Count it in; what makes no sense (no token, no time or decades of it) is ignored."""
+        if tokens < 1 or not 0.0 < seconds < LONGEST_S:
             return
         kept = self._kept(now)[instance]
         self._seconds[instance] = kept * self._seconds[instance] + seconds

@@ -63,10 +63,6 @@ class Pool:
         if count > self.room:
             raise ConfigError(field, f"room for {self.room} more: start with a larger `spare`")
 
-    def takes(self, instance: Instance) -> bool:
-        """It may get requests now."""
-        return bool(self.state.view.healthy[instance.number]) and not instance.draining
-
     def check(self, spec: InstanceSpec, field: str) -> tuple[str, str | None]:
         """URL and key of an instance. Raises ConfigError: it cannot be; field: its path."""
         check_instance(self.config, spec, field)

@@ -14,12 +14,12 @@ from rbalance import NoInstanceError
 from trserve.gateway.pool.dispatch_account import DispatchAccount
 from trserve.gateway.request.attempt import Attempt
 from trserve.gateway.request.attempted import Attempted, AttemptFailedError, RoundOutcome, Tries
-from trserve.gateway.request.client_disconnect import stop_when_client_leaves
 from trserve.gateway.request.decision import Decider, Decision
 from trserve.gateway.request.ended_request import ended_request, record_end, record_refusal
 from trserve.gateway.request.interruptible_task import InterruptibleTask
 from trserve.gateway.request.stop_reasons import CLIENT_GONE, stopped_error, stopped_outcome
 from trserve.gateway.upstream.stream_progress import StreamProgress
+from trserve.http.client_disconnect import call_when_client_leaves
 from trserve.http.errors import ApiError
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class RequestHandler:
             with self._in_flight.admitted(task, body, caller, tokens_used):
                 request = _Running(self._requests.settled(received), task, response, span)
                 self._retrier.requested()
-                leaving = stop_when_client_leaves(task, receive)
+                watch = call_when_client_leaves(receive, lambda: task.stop("client left"))
                 try:
                     again: Tries | None = tries
                     while again is not None:
@@ -126,7 +126,7 @@ class RequestHandler:
                     status = error.status_code
                     raise
                 finally:
-                    leaving.cancel()
+                    watch.cancel()
                     self._record_end(request, tries, status)
                     await task.settle()
         except ApiError as error:

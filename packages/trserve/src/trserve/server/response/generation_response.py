@@ -7,7 +7,7 @@ from abc import abstractmethod
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from trserve.server.response.client_disconnect import aborted_on_disconnect
+from trserve.http.client_disconnect import call_when_client_leaves
 from trserve.server.response.running_request import RunningRequest
 
 
@@ -22,10 +22,11 @@ class GenerationResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises ApiError if the group refuses the requests."""
         self.running.start()
+        watch = call_when_client_leaves(receive, self.running.client_has_left)
         try:
-            with aborted_on_disconnect(self.running, receive):
-                await self.reply(scope, receive, send)
+            await self.reply(scope, receive, send)
         finally:
+            watch.cancel()
             self.running.close()
 
     @abstractmethod

@@ -6,19 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from trsched.errors import ConfigError
 from trsched.models.model_path import resolve_model_path
 
 if TYPE_CHECKING:
     from tests.support.trsched.deferral_gguf import DeferralModel
-
-# Cores are shared: no property fails for being slow. Each run tries the same examples.
-settings.register_profile(
-    "tests", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("tests")
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from rbalance.cluster import Cluster, Tier
 from rbalance.errors import ConfigError
+from rbalance.state.in_flight import InFlight
 from rbalance.state.instance_state import InstanceState
 from rbalance.state.telemetry import Telemetry
 from rbalance.tpot.features import STATE_COLUMN
@@ -244,3 +245,13 @@ class Accounts(RuleBasedStateMachine):
 
 TestAccounts = Accounts.TestCase
 TestAccounts.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def test_the_oldest_running_request_need_not_have_begun_first() -> None:
+    own = InFlight(1)
+    for key, dispatched in (("first", 1.0), ("second", 2.0)):
+        own.dispatch(key, 0, prompt=10, predicted=50, now=dispatched)
+    own.progress("second", 1, now=3.0)
+    assert own.oldest_running().tolist() == [2.0]
+    own.progress("first", 1, now=4.0)
+    assert own.oldest_running().tolist() == [1.0]

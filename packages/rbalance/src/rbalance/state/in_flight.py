@@ -53,7 +53,6 @@ class InFlight:
         self.context = np.zeros(capacity, np.int64)
         self.written = np.zeros(capacity, np.int64)
         self._requests: dict[Hashable, DispatchedRequest] = {}
-        # in order of dispatch and of first token: the first is the oldest
         self._waiting: list[dict[Hashable, DispatchedRequest]] = [{} for _ in range(capacity)]
         self._running: list[dict[Hashable, DispatchedRequest]] = [{} for _ in range(capacity)]
 
@@ -139,5 +138,5 @@ class InFlight:
 
 
 def _oldest(requests: dict[Hashable, DispatchedRequest]) -> float:
-    first = next(iter(requests.values()), None)
-    return math.nan if first is None else first.dispatched_at
+    """Whoever runs first need not have been dispatched first."""
+    return min((request.dispatched_at for request in requests.values()), default=math.nan)

@@ -147,3 +147,17 @@ def test_real_engine(capsys):
     assert main(["profile", *arguments]) == 0
     models = json.loads(capsys.readouterr().out)["models"]
     assert all(0 < ms < 10_000 for model in models for ms in model["step_ms"])
+
+
+def test_a_wrong_setting_is_found_in_its_file(capsys, tmp_path):
+    file = tmp_path / "pair.yaml"
+    file.write_text(
+        "name: x\n"
+        "models:\n"
+        "  - {engine: profile, name: small, step_ms: [-2.0]}\n"
+        "router: {name: fixed}\n"
+        "context: 64\n"
+    )
+    assert main(["profile", "--config", str(file)]) == 2
+    place = f"trserve: config {file} line 3 column 36: models[0].step_ms: "
+    assert capsys.readouterr().err.startswith(place)

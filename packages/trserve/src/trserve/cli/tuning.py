@@ -33,10 +33,10 @@ def profile(
     from trserve.cli.commands.profile import ProfileOptions, profile_latencies
     from trserve.server.deployment import load_deployment
 
-    return profile_latencies(
-        load_deployment(preset=preset, config=config, changes=changes or ()),
-        ProfileOptions(batches, steps, context_tokens, out, as_json),
-    )
+    deployment = load_deployment(preset=preset, config=config, changes=changes or ())
+    options = ProfileOptions(batches, steps, context_tokens, out, as_json)
+    with deployment.origin.locating():
+        return profile_latencies(deployment, options)
 
 
 def tune(
